@@ -2,10 +2,13 @@
 
 from django.conf import settings
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import include, path, re_path
+
+from config import errors
 
 urlpatterns = [
     path("api/", include("jobs.urls")),
+    re_path("^api/", errors.unknown_api_path),
     path("admin/", admin.site.urls),
     path("", include("dashboard.urls")),
 ]
@@ -14,3 +17,7 @@ if "debug_toolbar" in settings.INSTALLED_APPS:
     from debug_toolbar.toolbar import debug_toolbar_urls
 
     urlpatterns += debug_toolbar_urls()
+
+handler400 = errors.bad_request
+handler404 = errors.not_found
+handler500 = errors.server_error
