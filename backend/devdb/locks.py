@@ -5,9 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from devdb.errors import DirectoryRefused
+from devdb.errors import DirectoryRefused, StartFailed
 
 POLL_SECONDS = 0.02
 
@@ -65,3 +67,21 @@ class FileLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+@contextmanager
+def turn(path: Path, timeout_seconds: float) -> Iterator[int]:
+    """Hold the lock for a block, which gets its descriptor for children to inherit.
+
+    Raises StartFailed when somebody else holds it for longer than `timeout_seconds`.
+    """
+    lock = FileLock(path)
+    if not lock.acquire_until(time.monotonic() + timeout_seconds):
+        raise StartFailed(
+            f"Another process has held {path} for {timeout_seconds:g} s. Try again, or end that "
+            f"process: `fuser {path}` finds it."
+        )
+    try:
+        yield lock.descriptor
+    finally:
+        lock.release()

@@ -22,7 +22,7 @@ from devdb.binaries import Binaries, reachable_binaries
 from devdb.children import start_child, stop_child
 from devdb.cluster import DATABASE, SUPERUSER, Cluster, environment, write_private
 from devdb.errors import DirectoryRefused, ServerGone, StartFailed
-from devdb.locks import POLL_SECONDS, FileLock
+from devdb.locks import POLL_SECONDS, FileLock, turn
 from devdb.places import data_place
 
 START_TIMEOUT_SECONDS = 60
@@ -184,7 +184,7 @@ def throwaway_server(base: Path, binaries: Binaries, *, say: Say = print) -> Ite
     account = server_account()
     place = data_place(base, account)
     binaries = reachable_binaries(binaries, account, place)
-    with _turn(place / "throwaway.lock"):
+    with turn(place / "throwaway.lock", START_TIMEOUT_SECONDS):
         _sweep(place)
         template = _template(place, binaries, account)
         home = Path(tempfile.mkdtemp(prefix="throwaway-", dir=place))
@@ -355,26 +355,11 @@ def _join(home: Path) -> SharedServer | None:
     return SharedServer(home, connection, owner)
 
 
-@contextmanager
-def _turn(path: Path) -> Iterator[int]:
-    """Hold a lock for the length of a block, which gets the descriptor to let children inherit."""
-    lock = FileLock(path)
-    if not lock.acquire_until(time.monotonic() + START_TIMEOUT_SECONDS):
-        raise StartFailed(
-            f"Another process has been starting a server for {START_TIMEOUT_SECONDS} s and holds "
-            f"{path}. Try again, or end that process."
-        )
-    try:
-        yield lock.descriptor
-    finally:
-        lock.release()
-
-
 def _template(place: Path, binaries: Binaries, account: Account) -> Cluster:
     """The data directory that throw-away servers copy; no server ever runs on it."""
     template = Cluster(place / f"template-{binaries.version}-{account.uid}", binaries, account)
     template.make_home()
-    with _turn(template.home / "server.lock") as descriptor:
+    with turn(template.home / "server.lock", START_TIMEOUT_SECONDS) as descriptor:
         template.prepare(descriptor, durable=False)
     return template
 

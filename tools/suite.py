@@ -1,0 +1,125 @@
+"""The test suite and the linters."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import devdb
+from tools.console import DATA, ROOT, Row, ask, environment, print_table, run_aloud, say
+from tools.environments import DEV, binaries, prepare_venv
+
+SUITE_TIMEOUT_SECONDS = 900
+LINT_TIMEOUT_SECONDS = 600
+TEST_PROCESSES = "2"
+MATRIX_PYTHON = "3.13"
+MATRIX_POSTGRESQL = 15
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+LINT_COMMANDS = (
+    ("ruff", "check", "--config", "pyproject.toml", ".", "../run.py", "../tools"),
+    ("ruff", "format", "--check", "--config", "pyproject.toml", ".", "../run.py", "../tools"),
+    ("mypy", ".", "../run.py", "../tools"),
+    ("lint-imports",),
+    ("python", "manage.py", "makemigrations", "--check", "--dry-run"),
+    ("python", "manage.py", "check", "--fail-level", "WARNING"),
+)
+
+
+def command_test(options: argparse.Namespace) -> int:
+    rows: list[Row] = []
+    external = os.environ.get("POSTGRES_HOST")
+    own_python = ".".join(map(str, sys.version_info[:2]))
+    plan: list[tuple[str, str, str, int | None]] = [(own_python, sys.executable, ".venv", None)]
+    if options.matrix:
+        interpreter = find_python(MATRIX_PYTHON)
+        if own_python == MATRIX_PYTHON:
+            rows.append(skipped(f"Python {MATRIX_PYTHON}", "it is the one that runs this"))
+        elif interpreter is None:
+            rows.append(
+                skipped(f"Python {MATRIX_PYTHON}", "this machine has none that can make a venv")
+            )
+        else:
+            plan.append((MATRIX_PYTHON, interpreter, f".venv-{MATRIX_PYTHON}", None))
+        plan.append((own_python, sys.executable, ".venv", MATRIX_POSTGRESQL))
+    chromium = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    say(f"Browser tests: {chromium or 'skipped, no Chromium was found on PATH'}.")
+    for version, interpreter, name, major in plan:
+        title = f"Python {version}, PostgreSQL {major or (external or '18')}"
+        if major is not None and external:
+            rows.append(skipped(title, "POSTGRES_HOST names the server to use"))
+            continue
+        bin_directory = prepare_venv(DEV, interpreter, name)
+        if external:
+            rows.append(run_suite(title, bin_directory, {}, options.pytest_arguments))
+            continue
+        try:
+            found = binaries(bin_directory, major)
+        except devdb.DevDatabaseError as error:
+            if major is None:
+                raise
+            rows.append(skipped(title, str(error).split(",")[0]))
+            continue
+        title = f"Python {version}, PostgreSQL {found.version}"
+        with devdb.throwaway_server(DATA, found, say=say) as server:
+            connection = server.connection.environment()
+            rows.append(run_suite(title, bin_directory, connection, options.pytest_arguments))
+    print_table(("configuration", "passed", "failed", "skipped", ""), rows)
+    return 1 if any(row[-1] == "FAILED" for row in rows) else 0
+
+
+def skipped(title: str, reason: str) -> Row:
+    return (title, "-", "-", "-", f"skipped: {reason}")
+
+
+def find_python(version: str) -> str | None:
+    """An interpreter of that version that works, from PATH or from pyenv; a shim may not work."""
+    candidates = [shutil.which(f"python{version}")]
+    pyenv = os.environ.get("PYENV_ROOT") or ask("pyenv", "root")
+    if pyenv:
+        candidates += map(str, Path(pyenv).glob(f"versions/{version}*/bin/python{version}"))
+    works = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"
+    return next((name for name in candidates if name and ask(name, "-c", works) == version), None)
+
+
+def run_suite(
+    title: str, bin_directory: Path, connection: dict[str, str], arguments: list[str]
+) -> Row:
+    say(f"\n=== {title} ===")
+    result = DATA / "junit.xml"
+    result.unlink(missing_ok=True)
+    command = [str(bin_directory / "python"), "-m", "pytest", "-n", TEST_PROCESSES, "-rs"]
+    status = run_aloud(
+        [*command, f"--junitxml={result}", *arguments],
+        SUITE_TIMEOUT_SECONDS,
+        environment(**connection),
+    )
+    count = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+    if result.exists():
+        for suite in ElementTree.parse(result).getroot().iter("testsuite"):
+            for name in count:
+                count[name] += int(suite.get(name, "0"))
+    failed = count["failures"] + count["errors"]
+    passed = count["tests"] - failed - count["skipped"]
+    counts = (str(passed), str(failed), str(count["skipped"]))
+    return (title, *counts, "passed" if status == 0 else "FAILED")
+
+
+def command_lint(_options: argparse.Namespace) -> int:
+    bin_directory = prepare_venv(DEV)
+    rows: list[Row] = []
+    for program, *arguments in LINT_COMMANDS:
+        title = shlex.join([program, *arguments])
+        say(f"\n=== {title} ===")
+        status = run_aloud(
+            [str(bin_directory / program), *arguments],
+            LINT_TIMEOUT_SECONDS,
+            environment(MYPYPATH=str(ROOT)),
+        )
+        rows.append((title, "passed" if status == 0 else f"FAILED with status {status}"))
+    print_table(("check", "result"), rows)
+    return 0 if all(row[-1] == "passed" for row in rows) else 1
