@@ -1,0 +1,146 @@
+"""What a worker has to record about a running attempt, as values.
+
+One constructor for each cause; each decides from `lifecycle` where the job goes
+while attempts remain and once they are exhausted. `services` writes them, many at
+once, under one fence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+from uuid import UUID
+
+from jobs import conf
+from jobs.backoff import backoff_seconds
+from jobs.lifecycle import TRANSITIONS, EventType
+from jobs.storable import storable_json, storable_text
+
+
+class Owner(NamedTuple):
+    """One attempt and who runs it: what the fence compares."""
+
+    job_id: UUID
+    worker_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One thing to write down about one attempt; `None` leaves a column as it is."""
+
+    owner: Owner
+    event_while_attempts_remain: EventType
+    event_when_exhausted: EventType
+    message: str
+    data: str = "{}"
+    result: str | None = None
+    error: str | None = None
+    lease_seconds: int | None = None
+    delay_seconds: float | None = None
+
+    @property
+    def target_while_attempts_remain(self) -> str:
+        """The status this leads to while attempts remain."""
+        return TRANSITIONS[self.event_while_attempts_remain].target.value
+
+    @property
+    def target_when_exhausted(self) -> str:
+        """The status this leads to on the last attempt."""
+        return TRANSITIONS[self.event_when_exhausted].target.value
+
+    @classmethod
+    def succeeded(cls, owner: Owner, result: Any = None) -> Self:
+        """The handler returned `result`; raises `NotStorable` where that is no JSON."""
+        max_bytes = conf.get("JOB_PAYLOAD_MAX_BYTES")
+        return cls(
+            owner,
+            EventType.SUCCEEDED,
+            EventType.SUCCEEDED,
+            message="Job succeeded",
+            result=None if result is None else storable_json(result, max_bytes, mend=True),
+        )
+
+    @classmethod
+    def failed(cls, owner: Owner, error: str, details: dict[str, str] | None = None) -> Self:
+        """The handler failed with `error`; `details` (class, traceback) go to the event."""
+        text = storable_text(error, conf.MAX_ERROR_LENGTH)
+        mended = {
+            key: storable_text(value, conf.MAX_TRACEBACK_LENGTH)
+            for key, value in (details or {}).items()
+        }
+        return cls._ended_badly(
+            owner, EventType.RETRY_SCHEDULED, text, {**mended, "error": text, "cause": "handler"}
+        )
+
+    @classmethod
+    def lease_expired(cls, owner: Owner) -> Self:
+        """The lease ran out before an outcome was recorded."""
+        text = storable_text(
+            f"The lease of attempt {owner.attempt} ran out; worker {owner.worker_id} "
+            "did not renew it or finish in time",
+            conf.MAX_ERROR_LENGTH,
+        )
+        return cls._ended_badly(
+            owner, EventType.TIMEOUT_REQUEUED, text, {"error": text, "cause": "lease_expired"}
+        )
+
+    @classmethod
+    def lease_renewed(cls, owner: Owner, lease_seconds: int | None = None) -> Self:
+        """The lease starts again at `lease_seconds` (`None`: the configured lease)."""
+        return cls(
+            owner,
+            EventType.LEASE_RENEWED,
+            EventType.LEASE_RENEWED,
+            message="Lease renewed",
+            lease_seconds=clean_lease_seconds(lease_seconds),
+        )
+
+    @classmethod
+    def progress(cls, owner: Owner, message: str = "", data: dict[str, Any] | None = None) -> Self:
+        """The handler says how far it is.
+
+        Raises `TypeError` for a message that is no string or data that is no
+        object, and `NotStorable` for data that is no JSON.
+        """
+        if not isinstance(message, str):
+            raise TypeError(f"progress message must be a string, not {type(message).__name__}")
+        if data is not None and not isinstance(data, dict):
+            raise TypeError(f"progress data must be a dict, not {type(data).__name__}")
+        max_bytes = conf.get("JOB_PAYLOAD_MAX_BYTES")
+        return cls(
+            owner,
+            EventType.PROGRESS,
+            EventType.PROGRESS,
+            message=storable_text(message, conf.MAX_ERROR_LENGTH) or "Progress",
+            data="{}" if data is None else storable_json(data, max_bytes, mend=True),
+        )
+
+    @classmethod
+    def _ended_badly(
+        cls, owner: Owner, retry_event: EventType, text: str, data: dict[str, str]
+    ) -> Self:
+        return cls(
+            owner,
+            retry_event,
+            EventType.FAILED,
+            message=text,
+            data=storable_json(data, 2**31),
+            error=text,
+            delay_seconds=backoff_seconds(
+                owner.attempt,
+                conf.get("JOB_WORKER_BACKOFF_BASE_SECONDS"),
+                conf.get("JOB_WORKER_BACKOFF_MAX_SECONDS"),
+            ),
+        )
+
+
+def clean_lease_seconds(lease_seconds: int | None) -> int:
+    """`lease_seconds`, or the configured lease for `None`; raises `ValueError` out of range."""
+    if lease_seconds is None:
+        return conf.get("JOB_WORKER_LEASE_SECONDS")
+    if isinstance(lease_seconds, bool) or not isinstance(lease_seconds, int):
+        raise ValueError(f"lease_seconds must be a whole number, not {lease_seconds!r}")
+    if not 1 <= lease_seconds <= 86_400:
+        raise ValueError(f"lease_seconds must be from 1 to 86400, not {lease_seconds}")
+    return lease_seconds

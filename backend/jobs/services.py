@@ -1,0 +1,275 @@
+"""Everything that changes the queue's state; nothing else does.
+
+Each function is one short transaction in which the row's change and its event
+land together or not at all. Time is the database's. Inside a caller's `atomic`
+block a function becomes part of it: a rolled-back caller leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connections, router, transaction
+
+from jobs import conf, sql
+from jobs.errors import CreateContended, InvalidJob, JobNotFound, TransitionRefused
+from jobs.lifecycle import TRANSITIONS, EventType, Status
+from jobs.models import Job, JobEvent, new_job_id
+from jobs.pipeline import Statement, run_in_one_transaction
+from jobs.records import Owner, Record, clean_lease_seconds
+from jobs.storable import is_storable_text
+from jobs.validation import (
+    clean_available_at,
+    clean_idempotency_key,
+    clean_max_attempts,
+    clean_payload,
+    clean_priority,
+    clean_type,
+)
+
+# What a worker needs of a claim, in the order of ClaimedAttempt's fields.
+_CLAIM_COLUMNS = ("id", "locked_by", "attempts", "type", "payload", "max_attempts", "fencing_token")
+
+_CREATE = sql.load("create")
+_CLAIM_ONE = sql.load("claim")
+_CLAIM_MANY = sql.load("claim", _CLAIM_COLUMNS)
+_RECORD_ONE = sql.load("record", (*sql.JOB_COLUMNS, "event_id"))
+_RECORD_MANY = sql.load("record", ("id", "worker_id", "attempts"))
+_EXPIRED = sql.load("expired")
+_RETRY = sql.load("retry")
+
+# Statistics older than the backlog make the planner sort it, or build a bitmap of
+# it; the claim's cost must not depend on when the table was last analysed.
+_NO_SORT: Statement = (
+    "SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true)",
+    {},
+)
+
+# How often a create looks again for a job that held its key and vanished.
+_CREATE_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedAttempt:
+    """An attempt a worker now owns; `fencing_token` is its `claimed` event's id."""
+
+    owner: Owner
+    type: str
+    payload: dict[str, Any]
+    max_attempts: int
+    fencing_token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What one round with the database brought: whose records held, what was claimed."""
+
+    recorded: frozenset[Owner]
+    claimed: list[ClaimedAttempt]
+
+
+def create_job(
+    *,
+    type: str,  # noqa: A002 - the contract's own name
+    payload: dict[str, Any] | None = None,
+    priority: int = conf.DEFAULT_PRIORITY,
+    available_at: datetime | None = None,
+    max_attempts: int | None = None,
+    idempotency_key: str | None = None,
+) -> tuple[Job, bool]:
+    """Create a queued job; `(job, True)`, or `(existing job, False)` for a known key.
+
+    `payload=None` is `{}`, `available_at=None` now, `max_attempts=None` the
+    configured default. Raises `InvalidJob` naming the argument, and
+    `CreateContended` where the key's job vanished each time it was looked for.
+    """
+    parameters = {
+        "type": clean_type(type),
+        "payload": clean_payload(payload),
+        "priority": clean_priority(priority),
+        "available_at": clean_available_at(available_at),
+        "max_attempts": clean_max_attempts(max_attempts),
+        "idempotency_key": clean_idempotency_key(idempotency_key),
+    }
+    for _ in range(_CREATE_TRIES):
+        made = _jobs(_CREATE, {**parameters, "id": new_job_id()})
+        if made:
+            return made[0], True
+        existing = _job_with_key(parameters["idempotency_key"])
+        if existing is not None:
+            return existing, False
+    raise CreateContended
+
+
+def _job_with_key(key: Any) -> Job | None:
+    return Job.objects.using(_alias()).filter(idempotency_key=key).first()
+
+
+def claim_next_job(*, worker_id: str, lease_seconds: int | None = None) -> Job | None:
+    """Claim the best due job for `worker_id`; `None` when nothing is claimable.
+
+    `lease_seconds=None` is the configured lease.
+    """
+    parameters = _claim_parameters([worker_id], lease_seconds)
+    with transaction.atomic(using=_alias()):
+        with connections[_alias()].cursor() as cursor:
+            cursor.execute(_NO_SORT[0])
+        jobs = _jobs(_CLAIM_ONE, parameters)
+    return jobs[0] if jobs else None
+
+
+def complete_job(*, job_id: UUID, worker_id: str, attempt: int, result: Any = None) -> Job | None:
+    """Record that the attempt succeeded; `None` when it is no longer the worker's.
+
+    Raises `NotStorable` for a `result` that is no JSON.
+    """
+    return _record_one(Record.succeeded(Owner(job_id, worker_id, attempt), result))[0]
+
+
+def fail_job(*, job_id: UUID, worker_id: str, attempt: int, error: str) -> Job | None:
+    """Record that the attempt failed: requeued with backoff, or failed for good.
+
+    `None` when the attempt is no longer the worker's. `error` is cut to 8,192
+    characters, and what cannot be stored in it is replaced.
+    """
+    return _record_one(Record.failed(Owner(job_id, worker_id, attempt), error))[0]
+
+
+def renew_lease(
+    *, job_id: UUID, worker_id: str, attempt: int, lease_seconds: int | None = None
+) -> Job | None:
+    """Let the lease end `lease_seconds` from now; `None` when the attempt was lost.
+
+    A lease never moves backwards. `lease_seconds=None` is the configured lease.
+    """
+    return _record_one(Record.lease_renewed(Owner(job_id, worker_id, attempt), lease_seconds))[0]
+
+
+def report_progress(
+    *,
+    job_id: UUID,
+    worker_id: str,
+    attempt: int,
+    message: str = "",
+    data: dict[str, Any] | None = None,
+) -> JobEvent | None:
+    """Add a `progress` event to the attempt; `None` when it is no longer the worker's."""
+    record = Record.progress(Owner(job_id, worker_id, attempt), message, data)
+    event_id = _record_one(record)[1]
+    return None if event_id is None else JobEvent.objects.using(_alias()).get(pk=event_id)
+
+
+def cleanup_expired_jobs(*, batch_size: int | None = None) -> list[Job]:
+    """Take back attempts whose lease ran out: requeued with backoff, or failed.
+
+    At most `batch_size` (`None`: the configured one), oldest lease first; what
+    somebody else holds is skipped. Answers the jobs it moved.
+    """
+    if batch_size is None:
+        batch_size = conf.get("JOB_WORKER_CLEANUP_BATCH_SIZE")
+    with transaction.atomic(using=_alias()):
+        with connections[_alias()].cursor() as cursor:
+            cursor.execute(_EXPIRED, {"batch_size": batch_size})
+            expired = cursor.fetchall()
+        if not expired:
+            return []
+        records = [Record.lease_expired(Owner(*row)) for row in expired]
+        return _jobs(_RECORD_ONE, _record_parameters(records))
+
+
+def retry_job(*, job_id: UUID) -> Job:
+    """Queue a failed job again with all its attempts.
+
+    Raises `JobNotFound`, and `TransitionRefused` where the job is not failed.
+    """
+    jobs = _jobs(_RETRY, {"job_id": job_id})
+    if jobs:
+        return jobs[0]
+    status = Job.objects.using(_alias()).filter(pk=job_id).values_list("status", flat=True).first()
+    if status is None:
+        raise JobNotFound(job_id)
+    source = TRANSITIONS[EventType.MANUAL_RETRY].source
+    assert source is not None
+    raise TransitionRefused(job_id, EventType.MANUAL_RETRY, Status(status), source)
+
+
+def record_and_claim(
+    *,
+    records: Sequence[Record] = (),
+    worker_ids: Sequence[str] = (),
+    lease_seconds: int | None = None,
+) -> Exchange:
+    """The batched form: write `records`, then claim a job for each of `worker_ids`.
+
+    One transaction and one round trip. Each record passes the fence by itself;
+    `recorded` holds the owners of those that did. At most one record for an owner.
+    """
+    statements: list[Statement] = [_NO_SORT]
+    if records:
+        statements.append((_RECORD_MANY, _record_parameters(records)))
+    if worker_ids:
+        statements.append((_CLAIM_MANY, _claim_parameters(worker_ids, lease_seconds)))
+    answers = run_in_one_transaction(_alias(), statements)[1:]
+    recorded = frozenset(Owner(*row) for row in answers.pop(0)) if records else frozenset()
+    claimed = [
+        ClaimedAttempt(
+            owner=Owner(job_id, worker_id, attempt),
+            type=job_type,
+            payload=json.loads(payload),
+            max_attempts=max_attempts,
+            fencing_token=fencing_token,
+        )
+        for (job_id, worker_id, attempt, job_type, payload, max_attempts, fencing_token) in (
+            answers.pop(0) if worker_ids else ()
+        )
+    ]
+    return Exchange(recorded, claimed)
+
+
+def _alias() -> str:
+    return router.db_for_write(Job)
+
+
+def _jobs(statement: str, parameters: dict[str, Any]) -> list[Job]:
+    return list(Job.objects.using(_alias()).raw(statement, parameters))
+
+
+def _record_one(record: Record) -> tuple[Job | None, int | None]:
+    for job in _jobs(_RECORD_ONE, _record_parameters([record])):
+        event_id: int = getattr(job, "event_id")  # noqa: B009 - a column of the answer, not of Job
+        return job, event_id
+    return None, None
+
+
+def _claim_parameters(worker_ids: Sequence[str], lease_seconds: int | None) -> dict[str, Any]:
+    for worker_id in worker_ids:
+        if not worker_id or len(worker_id) > conf.MAX_WORKER_ID_LENGTH:
+            raise InvalidJob("worker_id", f"1 to {conf.MAX_WORKER_ID_LENGTH} characters.")
+        if not is_storable_text(worker_id):
+            raise InvalidJob("worker_id", "NUL characters and lone surrogates are not allowed.")
+    return {"worker_ids": list(worker_ids), "lease_seconds": clean_lease_seconds(lease_seconds)}
+
+
+def _record_parameters(records: Iterable[Record]) -> dict[str, Any]:
+    """The records as the parallel arrays that `record.sql` unnests."""
+    records = list(records)
+    return {
+        "job_ids": [record.owner.job_id for record in records],
+        "worker_ids": [record.owner.worker_id for record in records],
+        "attempts": [record.owner.attempt for record in records],
+        "targets_while_attempts_remain": [r.target_while_attempts_remain for r in records],
+        "targets_when_exhausted": [r.target_when_exhausted for r in records],
+        "events_while_attempts_remain": [r.event_while_attempts_remain.value for r in records],
+        "events_when_exhausted": [r.event_when_exhausted.value for r in records],
+        "lease_seconds": [record.lease_seconds for record in records],
+        "delay_seconds": [record.delay_seconds for record in records],
+        "results": [record.result for record in records],
+        "errors": [record.error for record in records],
+        "messages": [record.message for record in records],
+        "data": [record.data for record in records],
+    }

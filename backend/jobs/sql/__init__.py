@@ -1,0 +1,79 @@
+"""The hot statements, one file each, with the state machine filled in.
+
+Each `.sql` file argues for its own shape. `$names` in them are replaced here from
+`lifecycle`, so that statuses, events and row shapes are spelled in one place:
+
+- `$fence`             the guard of every write by a worker, spelled once, below
+- `$target`            the status a recorded attempt leads to
+- `$queued` … `$failed`, `$event_…`, `$source_of_…`, `$target_of_…`   quoted literals
+- `$statuses_with_<column>`   the statuses whose shape fills that column
+- `$columns`           what the statement answers with
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from string import Template
+
+from jobs.lifecycle import SHAPE_COLUMNS, SHAPES, TRANSITIONS, EventType, Status
+
+# A worker owns an attempt while the row still says so, word for word. Dropping any
+# one of these lets a stale worker write over a later attempt.
+FENCE = (
+    f"j.id = i.job_id AND j.status = '{Status.RUNNING}' "
+    "AND j.locked_by = i.worker_id AND j.attempts = i.attempt"
+)
+
+# Where a recorded attempt leads: a failure asks the row whether attempts remain.
+_TARGET = (
+    "CASE WHEN j.attempts < j.max_attempts "
+    "THEN i.target_while_attempts_remain ELSE i.target_when_exhausted END"
+)
+
+JOB_COLUMNS = (
+    "id",
+    "type",
+    "payload",
+    "status",
+    "priority",
+    "available_at",
+    "attempts",
+    "max_attempts",
+    "idempotency_key",
+    "locked_by",
+    "locked_until",
+    "last_error",
+    "result",
+    "created_at",
+    "updated_at",
+    "finished_at",
+)
+
+
+def _quoted(values: list[str]) -> str:
+    return ", ".join(f"'{value}'" for value in values)
+
+
+def _names() -> dict[str, str]:
+    names = {"fence": FENCE, "target": _TARGET}
+    for status in Status:
+        names[status.value] = f"'{status.value}'"
+    for event in EventType:
+        names[f"event_{event.value}"] = f"'{event.value}'"
+        source = TRANSITIONS[event].source
+        names[f"source_of_{event.value}"] = "NULL" if source is None else f"'{source.value}'"
+        names[f"target_of_{event.value}"] = f"'{TRANSITIONS[event].target.value}'"
+    for column in SHAPE_COLUMNS:
+        names[f"statuses_with_{column}"] = _quoted(
+            [status.value for status, filled in SHAPES.items() if column in filled]
+        )
+    return names
+
+
+def load(name: str, columns: tuple[str, ...] = JOB_COLUMNS) -> str:
+    """The statement in `<name>.sql`, answering with `columns`, comments left out."""
+    text = files(__package__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
+    statement = "\n".join(
+        line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("--")
+    )
+    return Template(statement).substitute(_names(), columns=", ".join(columns))

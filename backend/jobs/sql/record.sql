@@ -1,0 +1,82 @@
+-- Records what became of running attempts: outcomes, renewals, progress, lost leases.
+-- The only statement that moves a running job, and the only place of the fence.
+--
+-- One input row per attempt, as parallel arrays. Where the fence does not hold the
+-- row is simply not there: nothing is changed, nothing is told, no row is answered.
+-- The fence is worker and attempt, not the lease's end: a worker whose lease ran out
+-- but whose job nobody has taken may still record its finished work.
+--
+-- An update that waits for a concurrent one has its fence checked again on the new
+-- version (READ COMMITTED), so a job that was taken meanwhile is left alone.
+--
+-- Each input says two targets and two events: while attempts remain, and when they
+-- are exhausted. Only failures differ; whether attempts remain is the row's to say.
+--
+-- statement_timestamp() is one instant for the whole statement: the event carries
+-- the very time that available_at, locked_until and finished_at were counted from.
+-- greatest() keeps a lease from ever moving backwards; it ignores the NULL of a
+-- record that renews nothing.
+--
+-- The event's id is drawn in RETURNING, so that it is answered without a join.
+--
+-- `= ANY (job_ids)` pins the plan to primary-key look-ups, as in claim.sql.
+WITH input AS (
+    SELECT * FROM unnest(
+        %(job_ids)s::uuid[], %(worker_ids)s::text[], %(attempts)s::int[],
+        %(targets_while_attempts_remain)s::text[], %(targets_when_exhausted)s::text[],
+        %(events_while_attempts_remain)s::text[], %(events_when_exhausted)s::text[],
+        %(lease_seconds)s::int[], %(delay_seconds)s::float8[],
+        %(results)s::jsonb[], %(errors)s::text[], %(messages)s::text[], %(data)s::jsonb[]
+    ) AS i (
+        job_id, worker_id, attempt,
+        target_while_attempts_remain, target_when_exhausted,
+        event_while_attempts_remain, event_when_exhausted,
+        lease_seconds, delay_seconds,
+        result, error, message, data
+    )
+),
+moved AS (
+    UPDATE jobs_job AS j SET
+        status = $target,
+        available_at = CASE
+            WHEN $target = $queued
+                THEN statement_timestamp() + make_interval(secs => i.delay_seconds)
+            ELSE j.available_at
+        END,
+        locked_by = CASE WHEN $target IN ($statuses_with_locked_by) THEN j.locked_by END,
+        locked_until = CASE
+            WHEN $target IN ($statuses_with_locked_until) THEN greatest(
+                j.locked_until, statement_timestamp() + make_interval(secs => i.lease_seconds)
+            )
+        END,
+        finished_at = CASE
+            WHEN $target IN ($statuses_with_finished_at) THEN statement_timestamp()
+        END,
+        last_error = coalesce(i.error, j.last_error),
+        result = i.result,
+        updated_at = statement_timestamp()
+    FROM input AS i
+    WHERE $fence AND j.id = ANY (%(job_ids)s::uuid[])
+    RETURNING
+        j.*, nextval('jobs_jobevent_id_seq') AS event_id,
+        i.worker_id, i.delay_seconds, i.message, i.data,
+        CASE
+            WHEN j.attempts < j.max_attempts THEN i.event_while_attempts_remain
+            ELSE i.event_when_exhausted
+        END AS event
+),
+told AS (
+    INSERT INTO jobs_jobevent (id, job_id, type, attempt, worker_id, message, data, created_at)
+    SELECT
+        event_id, id, event, attempts, worker_id, message,
+        data || CASE
+            WHEN status = $queued THEN jsonb_build_object(
+                'delay_seconds', delay_seconds, 'available_at', available_at
+            )
+            WHEN event = $event_lease_renewed THEN jsonb_build_object('locked_until', locked_until)
+            ELSE '{}'::jsonb
+        END,
+        updated_at
+    FROM moved
+)
+SELECT $columns FROM moved
