@@ -1,7 +1,25 @@
-"""The API's addresses."""
+"""The API's addresses.
+
+Ids are any text here: a malformed one is answered as JSON by the view, as an
+unknown one is.
+"""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-urlpatterns: list[URLPattern] = []
+from jobs import views
+
+urlpatterns = [
+    path("health/", views.HealthView.as_view(), name="health"),
+    path("config/", views.ConfigView.as_view(), name="config"),
+    path("jobs/", views.JobsView.as_view(), name="jobs"),
+    path("jobs/stats/", views.StatsView.as_view(), name="job-stats"),
+    path("jobs/<str:job_id>/", views.JobView.as_view(), name="job"),
+    path("jobs/<str:job_id>/events/", views.JobEventsView.as_view(), name="job-timeline"),
+    path("jobs/<str:job_id>/retry/", views.RetryView.as_view(), name="job-retry"),
+    path("job-events/", views.EventsView.as_view(), name="job-events"),
+    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("docs/", SpectacularSwaggerView.as_view(), name="docs"),
+]

@@ -1,0 +1,114 @@
+"""Everything that is shown: lists, one job, timelines, the feed, the counts.
+
+Reads only; `services` holds what changes. Times are compared with the database's
+clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connections, router
+from django.db.models import Count, Min, Q, QuerySet
+from django.db.models.functions import Now
+
+from jobs.errors import JobNotFound
+from jobs.lifecycle import EventType, Status
+from jobs.models import Job, JobEvent, JobQuerySet
+
+# A job that renews its lease for days has a timeline no page can show.
+TIMELINE_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A job's newest events in ascending order, and whether older ones were left out."""
+
+    events: list[JobEvent]
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The queue in numbers, all of one moment."""
+
+    total: int
+    by_status: dict[str, int]
+    overdue_running: int
+    retries_pending: int
+    oldest_queued_at: datetime | None
+
+
+def jobs(*, status: Status | None = None, type_contains: str = "") -> JobQuerySet:
+    """The jobs, newest first, that match what is given."""
+    found = Job.objects.newest_first()
+    if status is not None:
+        found = found.in_status(status)
+    if type_contains:
+        found = found.of_type_containing(type_contains)
+    return found
+
+
+def job(job_id: UUID) -> Job:
+    """The job of that id; raises `JobNotFound`."""
+    found = Job.objects.filter(pk=job_id).first()
+    if found is None:
+        raise JobNotFound(job_id)
+    return found
+
+
+def job_is_made_of(job_id: UUID, *, type: str, payload: dict[str, Any]) -> bool:  # noqa: A002
+    """Whether the stored job has this type and payload, compared as `jsonb` does.
+
+    There `1` equals `1.0` and `true` does not equal `1`; Python thinks otherwise.
+    """
+    return Job.objects.filter(pk=job_id, type=type, payload=payload).exists()
+
+
+def events(*, type: EventType | None = None, job_id: UUID | None = None) -> QuerySet[JobEvent]:  # noqa: A002
+    """The feed, in no order of its own: all events that match what is given."""
+    found = JobEvent.objects.all()
+    if type is not None:
+        found = found.filter(type=type.value)
+    if job_id is not None:
+        found = found.filter(job_id=job_id)
+    return found
+
+
+def timeline(job_id: UUID) -> Timeline:
+    """One job's events; raises `JobNotFound`."""
+    newest = list(events(job_id=job_id).order_by("-id")[: TIMELINE_LIMIT + 1])
+    if not newest and not Job.objects.filter(pk=job_id).exists():
+        raise JobNotFound(job_id)
+    return Timeline(newest[TIMELINE_LIMIT - 1 :: -1], len(newest) > TIMELINE_LIMIT)
+
+
+def stats() -> Stats:
+    """The counts, in one statement, so that they add up while workers run."""
+    is_queued = Q(status=Status.QUEUED.value)
+    is_overdue = Q(status=Status.RUNNING.value, locked_until__lt=Now())
+    row = Job.objects.aggregate(
+        total=Count("pk"),
+        **{status.value: Count("pk", filter=Q(status=status.value)) for status in Status},
+        overdue_running=Count("pk", filter=is_overdue),
+        retries_pending=Count("pk", filter=is_queued & Q(attempts__gt=0)),
+        oldest_queued_at=Min("created_at", filter=is_queued),
+    )
+    by_status = {status.value: row.pop(status.value) for status in Status}
+    return Stats(by_status=by_status, **row)
+
+
+def queue_is_writable() -> bool:
+    """Whether the queue's tables can be read and the database takes writes.
+
+    A standby and a read-only database answer, but nothing can be queued there.
+    """
+    with connections[router.db_for_write(Job)].cursor() as cursor:
+        cursor.execute(
+            "SELECT current_setting('transaction_read_only') = 'off', EXISTS (TABLE jobs_job)"
+        )
+        row = cursor.fetchone()
+    return bool(row and row[0])

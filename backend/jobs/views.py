@@ -1,0 +1,209 @@
+"""The REST API: each view shapes, calls a service or a selector, and answers.
+
+Nothing is touched in the database but inside `answer_in_time`.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.db import Error as DatabaseError
+from django.http import HttpRequest
+from django.urls import reverse
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from jobs import conf, query, registry, selectors, services
+from jobs.deadline import database_deadline
+from jobs.errors import JobNotFound
+from jobs.exception_handler import DATABASE_UNAVAILABLE, log_database_error
+from jobs.lifecycle import EventType, Status
+from jobs.pagination import EventPagination, JobPagination
+from jobs.serializers import (
+    EventFilterSerializer,
+    JobEventSerializer,
+    JobFilterSerializer,
+    JobSerializer,
+    NewJobSerializer,
+    StatsSerializer,
+)
+
+# With two seconds to connect inside it, and the grace of a cancelled statement after
+# it, an answer is ready within three.
+API_DEADLINE_SECONDS = 2.3
+
+
+def answer_in_time() -> AbstractContextManager[None]:
+    """The limit on what one request does with the database."""
+    return database_deadline(API_DEADLINE_SECONDS)
+
+
+class QueueView(APIView):
+    """What all views of the API share."""
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        """A request whose query is read as UTF-8, whatever charset its body claims."""
+        request.encoding = "utf-8"
+        return super().initialize_request(request, *args, **kwargs)
+
+
+def _id(text: str) -> UUID:
+    """The id in an address; one that is none is the id of no job."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise JobNotFound(text) from None
+
+
+class HealthView(QueueView):
+    """Whether the queue can be used."""
+
+    def get(self, request: Request) -> Response:
+        """200, or 503 within three seconds, from a server that hangs too."""
+        try:
+            with answer_in_time():
+                writable = selectors.queue_is_writable()
+        except DatabaseError as error:
+            log_database_error(error)
+            return self._unavailable(DATABASE_UNAVAILABLE)
+        if not writable:
+            return self._unavailable("The database is read-only.")
+        return Response({"ok": True, "database": "ok"})
+
+    def _unavailable(self, detail: str) -> Response:
+        body = {"ok": False, "database": "error", "detail": detail}
+        return Response(body, status.HTTP_503_SERVICE_UNAVAILABLE)
+
+
+class ConfigView(QueueView):
+    """What a client needs to know and may know."""
+
+    def get(self, request: Request) -> Response:
+        """The settings; needs no database."""
+        return Response(_config())
+
+
+def _config() -> dict[str, Any]:
+    prefix = "JOB_WORKER_"
+    return {
+        "worker": {
+            setting.name.removeprefix(prefix).lower(): conf.get(setting.name)
+            for setting in conf.SETTINGS
+            if setting.name.startswith(prefix)
+        },
+        "job_types": registry.job_types(),
+        "statuses": [status.value for status in Status],
+        "event_types": [event.value for event in EventType],
+        "limits": {
+            "payload_max_bytes": conf.get("JOB_PAYLOAD_MAX_BYTES"),
+            "json_max_depth": conf.MAX_JSON_DEPTH,
+            "type_max_length": conf.MAX_TYPE_LENGTH,
+            "idempotency_key_max_length": conf.MAX_KEY_LENGTH,
+            "priority_min": conf.SMALLINT_MIN,
+            "priority_max": conf.SMALLINT_MAX,
+            "max_attempts_max": conf.SMALLINT_MAX,
+            "jobs_page_max": JobPagination.max_limit,
+            "events_page_max": EventPagination.max_page_size,
+            "timeline_max": selectors.TIMELINE_LIMIT,
+        },
+    }
+
+
+class JobsView(QueueView):
+    """All jobs."""
+
+    def get(self, request: Request) -> Response:
+        """A page of jobs, newest first."""
+        wanted = query.filters(request, JobFilterSerializer, paging=("limit", "offset"))
+        pages = JobPagination()
+        with answer_in_time():
+            found = selectors.jobs(
+                status=wanted.get("status"), type_contains=wanted.get("type", "")
+            )
+            page = pages.paginate_queryset(found, request, view=self)
+        return pages.get_paginated_response(JobSerializer(page, many=True).data)
+
+    def post(self, request: Request) -> Response:
+        """Create a job, or answer the one that has the idempotency key."""
+        wanted = NewJobSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        with answer_in_time():
+            job, created = services.create_job(**wanted.validated_data)
+            same = created or selectors.job_is_made_of(
+                job.pk,
+                type=wanted.validated_data["type"],
+                payload=wanted.validated_data.get("payload", {}),
+            )
+        response = Response(
+            JobSerializer(job).data, status.HTTP_201_CREATED if created else status.HTTP_200_OK
+        )
+        if created:
+            response["Location"] = request.build_absolute_uri(reverse("job", args=[job.pk]))
+        else:
+            response["Idempotent-Replay"] = "true"
+        if not same:
+            response["Idempotent-Mismatch"] = "true"
+        return response
+
+
+class JobView(QueueView):
+    """One job."""
+
+    def get(self, request: Request, job_id: str) -> Response:
+        """The job."""
+        with answer_in_time():
+            job = selectors.job(_id(job_id))
+        return Response(JobSerializer(job).data)
+
+
+class JobEventsView(QueueView):
+    """One job's events."""
+
+    def get(self, request: Request, job_id: str) -> Response:
+        """The events in the order they were written, the newest 1,000 of them."""
+        with answer_in_time():
+            timeline = selectors.timeline(_id(job_id))
+        response = Response(JobEventSerializer(timeline.events, many=True).data)
+        if timeline.is_cut:
+            feed = f"{reverse('job-events')}?{urlencode({'job_id': _id(job_id)})}"
+            response["Link"] = f'<{request.build_absolute_uri(feed)}>; rel="collection"'
+        return response
+
+
+class RetryView(QueueView):
+    """A failed job's second chance."""
+
+    def post(self, request: Request, job_id: str) -> Response:
+        """The job, queued again."""
+        with answer_in_time():
+            job = services.retry_job(job_id=_id(job_id))
+        return Response(JobSerializer(job).data)
+
+
+class StatsView(QueueView):
+    """The queue in numbers."""
+
+    def get(self, request: Request) -> Response:
+        """The counts of one moment."""
+        with answer_in_time():
+            stats = selectors.stats()
+        return Response(StatsSerializer(asdict(stats)).data)
+
+
+class EventsView(QueueView):
+    """The feed of all events."""
+
+    def get(self, request: Request) -> Response:
+        """A page of events, newest id first."""
+        wanted = query.filters(request, EventFilterSerializer, paging=("limit", "cursor"))
+        pages = EventPagination()
+        with answer_in_time():
+            found = selectors.events(type=wanted.get("type"), job_id=wanted.get("job_id"))
+            page = pages.paginate_queryset(found, request, view=self)
+        return pages.get_paginated_response(JobEventSerializer(page, many=True).data)
