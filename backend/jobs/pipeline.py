@@ -41,11 +41,13 @@ def run_in_one_transaction(using: str, statements: Sequence[Statement]) -> list[
 def _pipelined(connection: BaseDatabaseWrapper, statements: Sequence[Statement]) -> list[Rows]:
     raw: psycopg.Connection[Any] = connection.connection
     with connection.wrap_database_errors:
-        prepare = _is_direct(raw)
+        if _is_direct(raw):
+            # Django switches prepared statements off on every connection.
+            raw.prepare_threshold = 0
         try:
             with raw.pipeline():
                 cursors = [
-                    psycopg.Cursor(raw).execute(sql, parameters or None, prepare=prepare)
+                    psycopg.Cursor(raw).execute(sql, parameters or None)
                     for sql, parameters in statements
                 ]
             return [

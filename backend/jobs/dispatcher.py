@@ -1,0 +1,327 @@
+"""The one conversation a worker process has with the database.
+
+Handler threads put what they have to say into an inbox. One round of the
+dispatcher is one transaction: it records what came in since the last round and
+claims one job for each thread that is free. So a job is claimed only when a thread
+can run it, light load is answered at once, and under heavy load the batch grows
+by itself to the number of threads.
+
+What could not be written because the database was away waits here and is written
+when it is back, unless the lease was lost meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Protocol
+
+from django.db import InterfaceError, OperationalError, connections, reset_queries, router
+from django.db.utils import Error as DatabaseError
+
+from jobs import conf, selectors, services
+from jobs.deadline import database_deadline
+from jobs.models import Job
+from jobs.records import Owner, Record
+from jobs.services import ClaimedAttempt
+
+logger = logging.getLogger("jobs.worker")
+
+# No statement here takes long; a server that hangs rather than dies is caught by
+# nothing but a deadline of our own.
+STATEMENT_DEADLINE_SECONDS = 15
+RECONNECT_FIRST_SECONDS = 0.1
+RECONNECT_MAX_SECONDS = 5.0
+
+# Beside lost connections, timeouts, deadlocks and full disks (OperationalError):
+# tables that are not migrated yet, a server in recovery or read-only, and prepared
+# statements that a restarted pooler forgot.
+_RETRIED_SQLSTATES = frozenset({"42P01", "42703", "25006", "26000", "42P05"})
+
+
+class Slot(Protocol):
+    """A handler thread as the dispatcher sees it."""
+
+    worker_id: str
+
+    def run(self, claimed: ClaimedAttempt, lease_ends_at: float) -> None:
+        """Start on `claimed`; `lease_ends_at` is on the monotonic clock."""
+
+
+@dataclass(slots=True)
+class Message:
+    """Something a handler thread wants written.
+
+    `record` is `None` where there is nothing to write any more. `ends` is the slot
+    that this outcome frees. `reply` is told whether the fence held.
+    """
+
+    owner: Owner
+    fencing_token: int
+    record: Record | None
+    ends: Slot | None = None
+    reply: Future[bool] | None = None
+    # Sent once without an answer, so it may have been written.
+    is_uncertain: bool = False
+
+
+class Dispatcher:
+    """Records and claims for the slots of one worker process."""
+
+    def __init__(self) -> None:
+        self._inbox: SimpleQueue[Message | None] = SimpleQueue()
+        self._waiting: list[Message] = []
+        self._free: list[Slot] = []
+        self._busy_count = 0
+        self._is_stopping = False
+        self._lease_seconds = conf.get("JOB_WORKER_LEASE_SECONDS")
+        self._poll_seconds = conf.get("JOB_WORKER_POLL_INTERVAL_MS") / 1000
+        self._cleanup_seconds = conf.get("JOB_WORKER_CLEANUP_INTERVAL_SECONDS")
+        self._cleanup_batch_size = conf.get("JOB_WORKER_CLEANUP_BATCH_SIZE")
+        now = time.monotonic()
+        self._claim_at = now
+        self._cleanup_at = now
+        self._retry_at = now
+        self._failed_rounds = 0
+
+    def put(self, message: Message) -> None:
+        """Hand `message` in; from any thread."""
+        self._inbox.put(message)
+
+    def wake(self) -> None:
+        """Make the dispatcher look around; from any thread or signal handler."""
+        self._inbox.put(None)
+
+    def stop_claiming(self) -> None:
+        """Claim nothing more; what runs is still recorded."""
+        self._is_stopping = True
+        self.wake()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no handler runs and nothing waits to be written."""
+        return self._busy_count == 0 and not self._waiting
+
+    def serve(self, slots: Sequence[Slot], *, give_up_at: Sequence[float]) -> None:
+        """Serve `slots` until told to stop and idle, or until `give_up_at[0]`.
+
+        `give_up_at` is filled, on the monotonic clock, by whoever tells it to stop.
+        """
+        self._free = list(slots)
+        try:
+            while not (self._is_stopping and self.is_idle):
+                if give_up_at and time.monotonic() >= give_up_at[0]:
+                    return
+                self._take_in(self._seconds_until_due(give_up_at))
+                self._one_round()
+        finally:
+            connections.close_all()
+
+    def _seconds_until_due(self, give_up_at: Sequence[float]) -> float:
+        due = [*give_up_at, self._retry_at] if self._failed_rounds else [*give_up_at]
+        if not self._failed_rounds:
+            if self._waiting:
+                return 0
+            if not self._is_stopping:
+                due.append(self._cleanup_at)
+                if self._free:
+                    due.append(self._claim_at)
+        return max(0, min(due, default=self._cleanup_at) - time.monotonic())
+
+    def _take_in(self, timeout_seconds: float) -> None:
+        """Wait for a message, then take all there are; while backing off, wait it out."""
+        give_up_waiting_at = time.monotonic() + timeout_seconds
+        while True:
+            remaining_seconds = give_up_waiting_at - time.monotonic()
+            try:
+                message = (
+                    self._inbox.get(timeout=remaining_seconds)
+                    if (remaining_seconds > 0)
+                    else self._inbox.get_nowait()
+                )
+            except Empty:
+                return
+            if message is not None:
+                self._waiting.append(message)
+            if not self._failed_rounds:
+                give_up_waiting_at = 0
+
+    def _one_round(self) -> None:
+        now = time.monotonic()
+        if self._failed_rounds and now < self._retry_at:
+            return
+        reset_queries()
+        self._drop_what_needs_no_writing()
+        messages = self._one_for_each_owner()
+        wants_jobs = not self._is_stopping and bool(self._free)
+        try:
+            if messages or (wants_jobs and now >= self._claim_at):
+                self._exchange(messages, self._free[:] if wants_jobs else [])
+            if not self._is_stopping and now >= self._cleanup_at:
+                self._clean_up()
+        except Exception as error:
+            if not self._is_passing(error):
+                logger.exception("A round with the database failed")
+            self._back_off(error, messages)
+        else:
+            if self._failed_rounds:
+                logger.info("The database is back after %d tries", self._failed_rounds)
+            self._failed_rounds = 0
+
+    def _exchange(self, messages: list[Message], slots: list[Slot]) -> None:
+        sent_at = time.monotonic()
+        try:
+            with database_deadline(STATEMENT_DEADLINE_SECONDS):
+                exchange = services.record_and_claim(
+                    records=[message.record for message in messages if message.record],
+                    worker_ids=[slot.worker_id for slot in slots],
+                    lease_seconds=self._lease_seconds,
+                )
+        except Exception as error:
+            if messages and not self._is_passing(error):
+                self._write_one_by_one(messages, error)
+                return
+            raise
+        by_worker_id = {slot.worker_id: slot for slot in slots}
+        for claimed in exchange.claimed:
+            slot = by_worker_id[claimed.owner.worker_id]
+            self._free.remove(slot)
+            self._busy_count += 1
+            slot.run(claimed, sent_at + self._lease_seconds)
+        if slots:
+            found_all = len(exchange.claimed) == len(slots)
+            self._claim_at = sent_at if found_all else sent_at + self._poll_seconds
+        for message in messages:
+            self._settle(message, message.owner in exchange.recorded)
+
+    def _settle(self, message: Message, held: bool) -> None:
+        """Finish with a message that was sent and answered."""
+        if not held and message.is_uncertain and message.record is not None:
+            record = message.record
+            held = selectors.was_recorded(
+                message.owner,
+                {record.event_while_attempts_remain, record.event_when_exhausted},
+                after_event_id=message.fencing_token,
+            )
+        if not held and message.ends is not None:
+            logger.warning(
+                "Attempt %d of job %s was taken back before %s could record its outcome; "
+                "the outcome is dropped",
+                message.owner.attempt,
+                message.owner.job_id,
+                message.owner.worker_id,
+            )
+        self._finish(message, held)
+
+    def _finish(self, message: Message, held: bool) -> None:
+        self._waiting.remove(message)
+        if message.reply is not None:
+            message.reply.set_result(held)
+        if message.ends is not None:
+            self._busy_count -= 1
+            self._free.append(message.ends)
+            self._claim_at = min(self._claim_at, time.monotonic())
+
+    def _drop_what_needs_no_writing(self) -> None:
+        for message in [message for message in self._waiting if message.record is None]:
+            logger.warning(
+                "Attempt %d of job %s was lost to %s while its handler ran",
+                message.owner.attempt,
+                message.owner.job_id,
+                message.owner.worker_id,
+            )
+            self._finish(message, held=False)
+
+    def _one_for_each_owner(self) -> list[Message]:
+        """What the next round writes: a row can change once in a statement, in order."""
+        first: dict[Owner, Message] = {}
+        for message in self._waiting:
+            first.setdefault(message.owner, message)
+        return list(first.values())
+
+    def _write_one_by_one(self, messages: list[Message], error: Exception) -> None:
+        """One of `messages` cannot be written; find out which, and spare the others."""
+        logger.error("A batch of %d records was refused: %r", len(messages), error)
+        connections.close_all()
+        for message in messages:
+            record = message.record
+            assert record is not None
+            try:
+                with database_deadline(STATEMENT_DEADLINE_SECONDS):
+                    held = message.owner in services.record_and_claim(records=[record]).recorded
+            except Exception as cause:
+                if self._is_passing(cause):
+                    raise
+                self._give_up_on(message, cause)
+            else:
+                self._settle(message, held)
+
+    def _give_up_on(self, message: Message, cause: Exception) -> None:
+        """Record a refused outcome as a failure; failing that, let the lease recover it."""
+        connections.close_all()
+        text = f"The outcome could not be stored: {type(cause).__name__}"
+        record = message.record
+        if message.ends is not None and record is not None and record.error != text:
+            logger.error("The outcome of job %s was refused: %r", message.owner.job_id, cause)
+            message.record = Record.failed(message.owner, text)
+            return
+        logger.error(
+            "Nothing can be recorded about job %s (%r); its lease will run out",
+            message.owner.job_id,
+            cause,
+        )
+        self._finish(message, held=False)
+
+    def _clean_up(self) -> None:
+        with database_deadline(STATEMENT_DEADLINE_SECONDS):
+            moved = services.cleanup_expired_jobs(batch_size=self._cleanup_batch_size)
+        for job in moved:
+            logger.warning("Took job %s back: %s (now %s)", job.pk, job.last_error, job.status)
+        more_is_likely = len(moved) == self._cleanup_batch_size
+        # Spread out, so that processes started together do not clean together.
+        wait_seconds = self._cleanup_seconds * random.uniform(0.9, 1.0)
+        self._cleanup_at = time.monotonic() + (0 if more_is_likely else wait_seconds)
+
+    def _is_passing(self, error: BaseException) -> bool:
+        """Whether trying again later can help."""
+        if isinstance(error, OperationalError | InterfaceError):
+            return True
+        sqlstate = getattr(error.__cause__, "sqlstate", None)
+        return isinstance(error, DatabaseError) and sqlstate in _RETRIED_SQLSTATES
+
+    def _back_off(self, error: Exception, messages: list[Message]) -> None:
+        for message in messages:
+            message.is_uncertain = True
+        delay_seconds = min(
+            RECONNECT_FIRST_SECONDS * 2 ** min(self._failed_rounds, 10), RECONNECT_MAX_SECONDS
+        ) * random.uniform(0.5, 1.0)
+        level = logging.WARNING if self._failed_rounds == 0 else logging.DEBUG
+        logger.log(
+            level,
+            "The database cannot be used (%s: %s)%s; trying again until it can, %d records wait",
+            type(error).__name__,
+            str(error).strip().split("\n")[0][:200],
+            _hint(error),
+            len(self._waiting),
+        )
+        self._failed_rounds += 1
+        self._retry_at = time.monotonic() + delay_seconds
+        _close_connection()
+
+
+def _hint(error: Exception) -> str:
+    if getattr(error.__cause__, "sqlstate", None) in {"42P01", "42703"}:
+        return ", run `manage.py migrate`"
+    return ""
+
+
+def _close_connection() -> None:
+    try:
+        connections[router.db_for_write(Job)].close()
+    except Exception:
+        logger.debug("Closing a broken connection failed", exc_info=True)

@@ -1,0 +1,189 @@
+"""A worker process: handler threads, served by one dispatcher."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import threading
+import time
+from concurrent.futures import Future
+from functools import partial
+from queue import SimpleQueue
+
+from django.db import connections
+
+from jobs import conf, registry
+from jobs.context import JobContext
+from jobs.dispatcher import Dispatcher, Message
+from jobs.failures import describe
+from jobs.records import Record
+from jobs.services import ClaimedAttempt
+from jobs.storable import NotStorable, storable_text
+
+logger = logging.getLogger("jobs.worker")
+
+# How long ended threads are waited for; they have nothing left to do.
+_JOIN_SECONDS = 5
+
+
+class HandlerThread:
+    """Runs one job at a time and hands each outcome to the dispatcher."""
+
+    def __init__(self, number: int, worker: Worker) -> None:
+        self.worker_id = new_worker_id(number)
+        self._worker = worker
+        self._mailbox: SimpleQueue[tuple[ClaimedAttempt, float] | None] = SimpleQueue()
+        # A daemon, so that a handler that never ends cannot keep the process.
+        self._thread = threading.Thread(target=self._work, name=f"job-thread-{number}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to wait for work."""
+        self._thread.start()
+
+    def run(self, claimed: ClaimedAttempt, lease_ends_at: float) -> None:
+        """Start on `claimed`; `lease_ends_at` is on the monotonic clock."""
+        self._mailbox.put((claimed, lease_ends_at))
+
+    def end(self) -> None:
+        """Let the thread return once it has no work."""
+        self._mailbox.put(None)
+
+    def join(self, timeout_seconds: float) -> None:
+        """Wait for the thread to return, at most `timeout_seconds`."""
+        self._thread.join(timeout_seconds)
+
+    def _work(self) -> None:
+        while (work := self._mailbox.get()) is not None:
+            claimed, lease_ends_at = work
+            dispatcher = self._worker.dispatcher
+            context = JobContext(
+                claimed,
+                lease_ends_at=lease_ends_at,
+                submit=partial(_submit, dispatcher, claimed),
+                is_stopping=self._worker.is_stopping,
+            )
+            record: Record | None = _run_handler(claimed, context)
+            context.close()
+            _forget_connections()
+            if context.lost:
+                record = None
+            dispatcher.put(Message(claimed.owner, claimed.fencing_token, record, ends=self))
+
+
+class Worker:
+    """One worker process's threads, from start to stop."""
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        count = conf.get("JOB_WORKER_THREADS") if threads is None else threads
+        self.dispatcher = Dispatcher()
+        self._threads = [HandlerThread(number, self) for number in range(1, count + 1)]
+        self._grace_seconds = conf.get("JOB_WORKER_SHUTDOWN_GRACE_SECONDS")
+        self._give_up_at: list[float] = []
+
+    @property
+    def worker_ids(self) -> list[str]:
+        """The id of each thread."""
+        return [thread.worker_id for thread in self._threads]
+
+    def is_stopping(self) -> bool:
+        """Whether the worker was told to stop."""
+        return bool(self._give_up_at)
+
+    def stop(self) -> None:
+        """Claim nothing more and let running handlers finish; from any thread or signal."""
+        if not self._give_up_at:
+            self._give_up_at.append(time.monotonic() + self._grace_seconds)
+            self.dispatcher.stop_claiming()
+
+    def run(self) -> int:
+        """Work until `stop`; the exit code: 0, or 1 when the grace ran out.
+
+        After it returns no database session of the worker's is left, but for those
+        of handlers that did not end within the grace.
+        """
+        for thread in self._threads:
+            thread.start()
+        logger.info(
+            "Working with %d threads as %s … on job types: %s",
+            len(self._threads),
+            self.worker_ids[0],
+            ", ".join(registry.job_types()) or "none registered",
+        )
+        self.dispatcher.serve(self._threads, give_up_at=self._give_up_at)
+        for thread in self._threads:
+            thread.end()
+        if not self.dispatcher.is_idle:
+            logger.error(
+                "Handlers still ran %d s after the stop signal; their leases will run out "
+                "and their jobs be tried again",
+                self._grace_seconds,
+            )
+            return 1
+        for thread in self._threads:
+            thread.join(_JOIN_SECONDS)
+        logger.info("Stopped; nothing was left running")
+        return 0
+
+
+def new_worker_id(number: int) -> str:
+    """`hostname:pid:thread-N:xxxxxxxx`, at most 255 characters whatever the host's name."""
+    tail = f":{os.getpid()}:thread-{number}:{secrets.token_hex(4)}"
+    host = storable_text(socket.gethostname(), conf.MAX_WORKER_ID_LENGTH - len(tail))
+    return host + tail
+
+
+def _submit(dispatcher: Dispatcher, claimed: ClaimedAttempt, record: Record) -> Future[bool]:
+    written: Future[bool] = Future()
+    dispatcher.put(Message(claimed.owner, claimed.fencing_token, record, reply=written))
+    return written
+
+
+def _run_handler(claimed: ClaimedAttempt, context: JobContext) -> Record:
+    """Run the attempt's handler; what became of it, whatever it did."""
+    owner = claimed.owner
+    handler = registry.handler_for(claimed.type)
+    if handler is None:
+        return Record.failed(
+            owner,
+            f"No handler is registered for job type {claimed.type!r}; this worker has: "
+            + (", ".join(registry.job_types()) or "none"),
+        )
+    logger.debug("%s runs attempt %d of %s", owner.worker_id, owner.attempt, owner.job_id)
+    try:
+        return Record.succeeded(owner, handler(context))
+    except NotStorable as error:
+        return Record.failed(owner, f"The result cannot be stored: {error}")
+    except BaseException as error:
+        # SystemExit and KeyboardInterrupt too: a handler's way out is not the worker's.
+        return _failure(claimed, error)
+
+
+def _failure(claimed: ClaimedAttempt, error: BaseException) -> Record:
+    try:
+        record = Record.failed(claimed.owner, *describe(error))
+    except BaseException:
+        record = Record.failed(claimed.owner, type(error).__name__[: conf.MAX_ERROR_LENGTH])
+    logger.warning(
+        "Attempt %d of job %s (%s) failed: %.300r",
+        claimed.owner.attempt,
+        claimed.owner.job_id,
+        claimed.type,
+        record.message,
+    )
+    return record
+
+
+def _forget_connections() -> None:
+    """Leave the next job of this thread nothing of what this one did to its connections.
+
+    Closing alone is not enough: a wrapper closed inside `atomic` stays unusable.
+    """
+    for connection in connections.all(initialized_only=True):
+        try:
+            if connection.connection is not None:
+                connection.connection.close()
+        except Exception:
+            logger.debug("Closing a handler's connection failed", exc_info=True)
+        del connections[connection.alias]
