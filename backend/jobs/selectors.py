@@ -6,6 +6,7 @@ clock.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,6 +19,7 @@ from django.db.models.functions import Now
 from jobs.errors import JobNotFound
 from jobs.lifecycle import EventType, Status
 from jobs.models import Job, JobEvent, JobQuerySet
+from jobs.records import Owner
 
 # A job that renews its lease for days has a timeline no page can show.
 TIMELINE_LIMIT = 1000
@@ -112,3 +114,21 @@ def queue_is_writable() -> bool:
         )
         row = cursor.fetchone()
     return bool(row and row[0])
+
+
+def was_recorded(owner: Owner, types: Collection[EventType], *, after_event_id: int) -> bool:
+    """Whether one of `types` stands in the owner's timeline after its claim's event.
+
+    For a writer whose COMMIT's answer was lost: its own outcome is such an event;
+    where there is none, the attempt was taken from it.
+    """
+    return (
+        events(job_id=owner.job_id)
+        .filter(
+            pk__gt=after_event_id,
+            worker_id=owner.worker_id,
+            attempt=owner.attempt,
+            type__in=[type.value for type in types],
+        )
+        .exists()
+    )
