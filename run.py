@@ -19,11 +19,12 @@ import shlex
 import time
 from typing import Any
 
-import devdb
 from tools.console import DATA, ROOT, Failure, Interrupted, catch_signals, say
 from tools.demo import POLL_SECONDS, command_demo
 from tools.environments import DEMO, DEV, binaries, prepare_venv
 from tools.suite import MATRIX_POSTGRESQL, MATRIX_PYTHON, command_lint, command_test
+
+import devdb
 
 
 def command_setup(options: argparse.Namespace) -> int:

@@ -179,7 +179,7 @@ class EventFeed:
         self._seen |= {event["id"] for event in found}
         if len(page) == TAIL_OF_EVENTS:  # older ids cannot come back
             self._floor = min(event["id"] for event in page)
-            self._seen = {id for id in self._seen if id >= self._floor}
+            self._seen = {seen for seen in self._seen if seen >= self._floor}
         return sorted(found, key=lambda event: int(event["id"]))
 
     def line(self, event: dict[str, Any]) -> str:

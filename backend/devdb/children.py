@@ -25,7 +25,7 @@ def start_child(
     environment: Mapping[str, str],
     cwd: Path,
     output: int | IO[bytes] | None = None,
-    input: int = subprocess.DEVNULL,
+    stdin: int = subprocess.DEVNULL,
     account: Account | None = None,
     keep_open: Sequence[int] = (),
     own_session: bool = True,
@@ -61,12 +61,13 @@ def start_child(
             list(command),
             cwd=cwd,
             env=dict(environment),
-            stdin=input,
+            stdin=stdin,
             stdout=output,
             stderr=subprocess.STDOUT if output is not None else None,
             pass_fds=tuple(keep_open),
             start_new_session=own_session,
-            preexec_fn=tie_to_parent,  # noqa: PLW1509 - it calls nothing that takes a lock
+            # Unsafe beside other threads in general; this function takes no lock of Python's.
+            preexec_fn=tie_to_parent,
             **(account.credentials if account is not None else {}),
         )
     except (OSError, subprocess.SubprocessError) as error:

@@ -182,14 +182,14 @@ class Cluster:
         command += [] if durable else ["-F"]
         command += ["-D", str(data), "-c", "log_checkpoints=off", "postgres"]
         # It reads the statement from its input, so that no password is on a command line.
-        output = self._run(command, server_lock, input=f"{statement};\n".encode())
+        output = self._run(command, server_lock, typed=f"{statement};\n".encode())
         if re.search(r"\b(ERROR|FATAL|PANIC):", output):  # its exit status is 0 all the same
             raise StartFailed(f"PostgreSQL refused to prepare {data}:\n{output.strip()}")
 
-    def _run(self, command: Sequence[str], server_lock: int, *, input: bytes = b"") -> str:
+    def _run(self, command: Sequence[str], server_lock: int, *, typed: bytes = b"") -> str:
         """Run a tool as the server's account and return what it said. Raises StartFailed."""
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as stdin:
-            stdin.write(input)
+            stdin.write(typed)
             stdin.seek(0)
             child = start_child(
                 command,
@@ -197,7 +197,7 @@ class Cluster:
                 environment=environment(),
                 cwd=self.parent,
                 output=output,
-                input=stdin.fileno(),
+                stdin=stdin.fileno(),
                 account=self.account,
                 keep_open=[server_lock],
             )

@@ -27,21 +27,21 @@ def make_directory(path: Path, mode: int) -> None:
     path.chmod(mode)  # what the umask took away
 
 
-def data_place(preferred: Path, account: Account, *, system_place: Path = SYSTEM_PLACE) -> Path:
+def data_place(preferred: Path, account: Account) -> Path:
     """The directory for everything that devdb keeps, made when it is missing.
 
     It is `preferred`, unless `account` cannot reach that: root's checkout may lie below a private
     directory, whose mode is not ours to change. Then it is a directory of root's own below
-    `system_place`, one for each `preferred`. Raises DirectoryRefused.
+    SYSTEM_PLACE, one for each `preferred`. Raises DirectoryRefused.
     """
     make_directory(preferred, 0o755)
     if account.can("x", preferred):
         return preferred
     digest = hashlib.sha256(str(preferred.resolve()).encode()).hexdigest()[:12]
-    place = system_place / digest
-    make_directory(system_place, 0o755)
-    if system_place.is_symlink() or system_place.stat().st_uid != 0:
-        raise DirectoryRefused(f"{system_place} is not root's own. Move it away.")
+    place = SYSTEM_PLACE / digest
+    make_directory(SYSTEM_PLACE, 0o755)
+    if SYSTEM_PLACE.is_symlink() or SYSTEM_PLACE.stat().st_uid != 0:
+        raise DirectoryRefused(f"{SYSTEM_PLACE} is not root's own. Move it away.")
     make_directory(place, 0o755)
     if not account.can("x", place):
         raise DirectoryRefused(

@@ -163,6 +163,8 @@ def start_server(
 
 def running_server(base: Path, *, name: str = "postgresql") -> SharedServer | None:
     """The server that some process runs on the data of `base`, or None. Starts nothing."""
+    if not base.exists():
+        return None
     account = server_account(base / name / "cluster")
     home = data_place(base, account) / name
     try:
@@ -244,7 +246,7 @@ def _start(
 
 def _wait_for_predecessor(server_lock: FileLock, deadline: float, say: Say) -> None:
     """Wait until a server whose owner was killed has written its data and ended."""
-    if server_lock.acquire_until(time.monotonic() + PATIENCE_SECONDS):
+    if server_lock.acquire_until(min(deadline, time.monotonic() + PATIENCE_SECONDS)):
         return
     say("Waiting for the previous PostgreSQL to end ...")
     if not server_lock.acquire_until(deadline):
