@@ -183,7 +183,7 @@ class EventFeed:
         return sorted(found, key=lambda event: int(event["id"]))
 
     def line(self, event: dict[str, Any]) -> str:
-        job = event["job_id"]
+        job = event["job"]
         if job not in self._types:
             if len(self._types) > 10_000:
                 self._types.clear()
@@ -191,7 +191,7 @@ class EventFeed:
         time_of_day = event["created_at"][11:19]
         message = " ".join(event["message"].split())[:100]
         attempt = f"attempt {event['attempt']}" if event["attempt"] else ""
-        kind = f"{self._types[job]:<14}{job[-8:]}  {event['type']:<17}{attempt:<11}"
+        kind = f"{self._types[job]:<14}{job[-8:]}  {event['type']:<18}{attempt:<11}"
         return f"{time_of_day}  {kind}{message}"
 
     def _tail(self) -> list[dict[str, Any]]:
