@@ -15,6 +15,7 @@ way can hit no later statement.
 from __future__ import annotations
 
 import contextlib
+import functools
 import heapq
 import itertools
 import logging
@@ -22,7 +23,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -49,14 +51,15 @@ class DeadlineExceeded(OperationalError):
 def database_deadline(seconds: float, using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
     """Run the block; raise `DeadlineExceeded` where it takes longer than `seconds`.
 
-    It covers this thread's connection `using`, which need not be open yet: the
-    time to connect has its own limit (`connect_timeout`). The block is ended when
-    it waits for the database; anything else it does is not interrupted.
+    It covers this thread's connection `using`, and opening it where it is not open.
+    The block is ended when it waits for the database; anything else it does is not
+    interrupted.
     """
     block = _Block(connections[using], time.monotonic() + seconds)
     _watchdog.watch(block)
     try:
-        yield
+        with _connecting_in_time(block):
+            yield
     except Exception as error:
         if block.leave():
             raise _exceeded(block, seconds) from error
@@ -73,6 +76,75 @@ def _exceeded(block: _Block, seconds: float) -> DeadlineExceeded:
     block.close()
     logger.warning("The database did not answer within %g s; connection closed.", seconds)
     return DeadlineExceeded(seconds)
+
+
+@contextlib.contextmanager
+def _connecting_in_time(block: _Block) -> Iterator[None]:
+    """Whenever the connection is opened meanwhile, the block's time limits that too.
+
+    `connect_timeout` limits one attempt, and a host name makes an attempt for each
+    of its addresses; nothing limits the resolver. So a thread of its own connects.
+    """
+    if block.wrapper.vendor != "postgresql":
+        yield
+        return
+    ours = vars(block.wrapper)
+    outer = ours.get("get_new_connection")
+    ours["get_new_connection"] = functools.partial(_opened, block, block.wrapper.get_new_connection)
+    try:
+        yield
+    finally:
+        if outer is None:
+            del ours["get_new_connection"]
+        else:
+            ours["get_new_connection"] = outer
+
+
+def _opened(block: _Block, open_one: Callable[[Any], Any], parameters: Any) -> Any:
+    """What `open_one` opens; raises where the block's time is up before."""
+    handover = _Handover(block.wrapper)
+    threading.Thread(target=handover.open, args=(open_one, parameters), daemon=True).start()
+    return handover.take(block)
+
+
+class _Handover:
+    """A connection on its way from the thread that opens it to the one that waits."""
+
+    def __init__(self, wrapper: Any) -> None:
+        self._wrapper = wrapper
+        self._lock = threading.Lock()
+        self._arrived = threading.Event()
+        self._is_late = False
+        self._connection: Any = None
+        self._error: BaseException | None = None
+
+    def open(self, open_one: Callable[[Any], Any], parameters: Any) -> None:
+        """Open it; where nobody waits any more, give it back."""
+        try:
+            self._connection = open_one(parameters)
+        except BaseException as error:
+            self._error = error
+        with self._lock:
+            self._arrived.set()
+            if not self._is_late or self._connection is None:
+                return
+        with contextlib.suppress(Exception):
+            pool = self._wrapper.pool
+            pool.putconn(self._connection) if pool else self._connection.close()
+
+    def take(self, block: _Block) -> Any:
+        """The connection, or the error that opening it raised."""
+        try:
+            self._arrived.wait(block.expires_at - time.monotonic())
+        finally:
+            with self._lock:
+                self._is_late = not self._arrived.is_set()
+        if self._is_late:
+            block.is_expired = True
+            raise OperationalError("connecting took too long")
+        if self._error is not None:
+            raise self._error
+        return self._connection
 
 
 class _Block:
