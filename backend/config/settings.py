@@ -147,7 +147,10 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "A job queue that lives in PostgreSQL.",
     "VERSION": VERSION,
     "SERVE_INCLUDE_SCHEMA": False,
-    "ENUM_NAME_OVERRIDES": {},
+    "ENUM_NAME_OVERRIDES": {
+        "JobStatus": "jobs.lifecycle.Status",
+        "JobEventType": "jobs.lifecycle.EventType",
+    },
     # The pages' scripts come from the package, so they work offline.
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
