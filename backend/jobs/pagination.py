@@ -92,9 +92,8 @@ class EventPagination(CursorPagination):
         if parts:
             raise ValueError
         offset = min(values.get("o", 0), self.offset_cutoff)
-        position = values.get("p")
         return Cursor(
             offset=offset,
             reverse=bool(values.get("r", 0)),
-            position=None if position is None else str(position),
+            position=values.get("p"),
         )

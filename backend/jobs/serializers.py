@@ -1,7 +1,8 @@
 """The shapes that go in and out; the rules for their values are `validation`'s.
 
-A field refuses what has the wrong type, since a service's caller in Python and a
-client in JSON differ in that: here nothing is converted on a guess.
+A field refuses what has the wrong type and converts nothing on a guess. Lengths,
+ranges and patterns are declared here for the OpenAPI document alone: `services`
+holds every caller to them, in one and the same words.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django.utils.timezone import is_naive
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
 
 from jobs import conf, validation
@@ -19,17 +20,18 @@ from jobs.lifecycle import EventType, Status
 from jobs.models import Job, JobEvent
 from jobs.sql import JOB_COLUMNS
 
+# The labels are the enums' names, as the OpenAPI document's overrides have them.
 STATUS_CHOICES = [(status.value, status.name) for status in Status]
 EVENT_TYPE_CHOICES = [(event.value, event.name) for event in EventType]
 
-_ANY_JSON_OBJECT = {"type": "object", "additionalProperties": {}}
-_TYPE = {
-    "type": "string",
-    "pattern": validation.TYPE_PATTERN,
-    "minLength": 1,
-    "maxLength": conf.MAX_TYPE_LENGTH,
-}
-_ANY_JSON = {"nullable": True, "description": "Any JSON value."}
+WORKER_SETTINGS = tuple(
+    setting.name for setting in conf.SETTINGS if setting.name.startswith("JOB_WORKER_")
+)
+
+
+def name_in_config(setting: str) -> str:
+    """`JOB_WORKER_LEASE_SECONDS` as `lease_seconds`."""
+    return setting.removeprefix("JOB_WORKER_").lower()
 
 
 class WholeNumberField(serializers.IntegerField):
@@ -44,22 +46,17 @@ class WholeNumberField(serializers.IntegerField):
         return data
 
     def run_validators(self, value: Any) -> None:
-        """The range is declared for the schema; `validation` is what holds it."""
+        """None here; see the module."""
 
 
 class TextField(serializers.CharField):
-    """A JSON string, not trimmed; numbers are not made into one."""
+    """A JSON string, not trimmed; a number is not made into one."""
 
     default_error_messages: ClassVar = {"invalid": "Must be a string."}
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(trim_whitespace=False, **kwargs)
-
     def run_validation(self, data: Any = serializers.empty) -> Any:
-        """`data` as it is, empty text too, which `validation` refuses in its own words."""
-        if data == "":
-            return data
-        return super().run_validation(data)
+        """`data` as it is; DRF would refuse or accept empty text by a rule of its own."""
+        return data if data == "" else super().run_validation(data)
 
     def to_internal_value(self, data: Any) -> str:
         """`data` as it is."""
@@ -68,10 +65,22 @@ class TextField(serializers.CharField):
         return data
 
     def run_validators(self, value: Any) -> None:
-        """The length is declared for the schema; `validation` is what holds it."""
+        """None here; see the module."""
 
 
-@extend_schema_field(_ANY_JSON_OBJECT)
+@extend_schema_field(
+    {
+        "type": "string",
+        "pattern": validation.TYPE_PATTERN,
+        "minLength": 1,
+        "maxLength": conf.MAX_TYPE_LENGTH,
+    }
+)
+class JobTypeField(TextField):
+    """A handler's name."""
+
+
+@extend_schema_field({"type": "object", "additionalProperties": {}})
 class ObjectField(serializers.Field[dict[str, Any], dict[str, Any], dict[str, Any], Any]):
     """A JSON object."""
 
@@ -88,16 +97,21 @@ class ObjectField(serializers.Field[dict[str, Any], dict[str, Any], dict[str, An
         return value
 
 
+@extend_schema_field({"nullable": True, "description": "Any JSON value."})
+class AnyJSONField(serializers.JSONField):
+    """Any JSON value."""
+
+
 class MomentField(serializers.DateTimeField):
     """An ISO 8601 string; without an offset it is read in `TIME_ZONE`.
 
-    A time that a clock change skips is refused; of one that comes twice the first
-    is meant.
+    There, a time that the clocks skip is refused, and of one that comes twice the
+    first is meant.
     """
 
     default_error_messages: ClassVar = {
-        "invalid": "Must be a date and time as in 2026-01-31T12:00:00+03:30.",
-        "make_aware": "There is no such time in {timezone}: the clocks skip it.",
+        "invalid": "Must be a date and time like 2026-01-31T12:00:00+03:30.",
+        "make_aware": "The clocks of {timezone} skip this time; give it with an offset.",
         "overflow": "Must be in the years 1970 to 9998.",
     }
 
@@ -108,29 +122,54 @@ class MomentField(serializers.DateTimeField):
         return super().to_internal_value(value)
 
     def enforce_timezone(self, value: datetime) -> datetime:
-        """`value` in a zone; what is skipped there does not survive going to UTC and back."""
-        moment = super().enforce_timezone(value)
-        if is_naive(value):
+        """`value` in a zone; a time that is skipped does not survive UTC and back."""
+        try:
+            moment = super().enforce_timezone(value)
             back = moment.astimezone(UTC).astimezone(moment.tzinfo)
-            if back.replace(tzinfo=None) != value:
-                self.fail("make_aware", timezone=moment.tzinfo)
+        except OverflowError:
+            self.fail("overflow")
+        if is_naive(value) and back.replace(tzinfo=None) != value:
+            self.fail("make_aware", timezone=moment.tzinfo)
         return moment
+
+
+class UUIDInAnySpellingField(serializers.UUIDField):
+    """A UUID in every spelling that `uuid.UUID` reads."""
+
+    default_error_messages: ClassVar = {"invalid": "Must be a UUID."}
+
+    def to_internal_value(self, data: Any) -> UUID:
+        """The UUID."""
+        try:
+            return UUID(data)
+        except ValueError:
+            self.fail("invalid")
 
 
 class NewJobSerializer(serializers.Serializer[Any]):
     """What a client says of a job it creates."""
 
-    type = extend_schema_field(_TYPE)(TextField)()
+    type = JobTypeField()
     payload = ObjectField(required=False)
     priority = WholeNumberField(
         required=False,
         min_value=conf.SMALLINT_MIN,
         max_value=conf.SMALLINT_MAX,
+        help_text=f"Higher first; {conf.DEFAULT_PRIORITY} where it is left out.",
     )
-    available_at = MomentField(required=False, allow_null=True)
+    available_at = MomentField(
+        required=False,
+        allow_null=True,
+        help_text="Not before this time; null or left out: now. Years 1970 to 9998. Without an "
+        "offset it is a time in the server's zone.",
+    )
     max_attempts = WholeNumberField(required=False, min_value=1, max_value=conf.SMALLINT_MAX)
     idempotency_key = TextField(
-        required=False, allow_null=True, min_length=1, max_length=conf.MAX_KEY_LENGTH
+        required=False,
+        allow_null=True,
+        min_length=1,
+        max_length=conf.MAX_KEY_LENGTH,
+        help_text="Trimmed. A known key answers its job, unchanged.",
     )
 
 
@@ -139,7 +178,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
     status = serializers.ChoiceField(STATUS_CHOICES)
     payload = ObjectField()
-    result = extend_schema_field(_ANY_JSON)(serializers.JSONField)(allow_null=True)
+    result = AnyJSONField(allow_null=True)
 
     class Meta:
         model = Job
@@ -150,10 +189,10 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 class JobEventSerializer(serializers.ModelSerializer[JobEvent]):
     """One event of a job."""
 
-    # The column is already here; the related row would be a query for each event.
+    # The column is here already; the related row would be a query for each event.
     job = serializers.UUIDField(source="job_id")
     type = serializers.ChoiceField(EVENT_TYPE_CHOICES)
-    data = ObjectField()
+    data = ObjectField()  # type: ignore[assignment]
 
     class Meta:
         model = JobEvent
@@ -165,10 +204,57 @@ class StatsSerializer(serializers.Serializer[Any]):
     """The queue in numbers."""
 
     total = serializers.IntegerField()
-    by_status = serializers.DictField(child=serializers.IntegerField())
-    overdue_running = serializers.IntegerField()
-    retries_pending = serializers.IntegerField()
+    by_status = inline_serializer(
+        "JobCountByStatus", {status.value: serializers.IntegerField() for status in Status}
+    )
+    overdue_running = serializers.IntegerField(help_text="Running, with a lease that ran out.")
+    retries_pending = serializers.IntegerField(help_text="Queued, and attempted before.")
     oldest_queued_at = serializers.DateTimeField(allow_null=True)
+
+
+class HealthSerializer(serializers.Serializer[Any]):
+    """The queue can be used."""
+
+    ok = serializers.BooleanField()
+    database = serializers.CharField()
+
+
+class SickHealthSerializer(HealthSerializer):
+    """The queue cannot be used."""
+
+    detail = serializers.CharField()
+
+
+class LimitsSerializer(serializers.Serializer[Any]):
+    """What requests and answers may hold."""
+
+    payload_max_bytes = serializers.IntegerField()
+    json_max_depth = serializers.IntegerField()
+    type_max_length = serializers.IntegerField()
+    idempotency_key_max_length = serializers.IntegerField()
+    priority_min = serializers.IntegerField()
+    priority_max = serializers.IntegerField()
+    max_attempts_max = serializers.IntegerField()
+    jobs_page_max = serializers.IntegerField()
+    events_page_max = serializers.IntegerField()
+    timeline_max = serializers.IntegerField()
+
+
+class ConfigSerializer(serializers.Serializer[Any]):
+    """What a client needs to know and may know."""
+
+    worker = inline_serializer(
+        "WorkerSettings",
+        {
+            **{name_in_config(name): serializers.IntegerField() for name in WORKER_SETTINGS},
+            "log_level": serializers.CharField(),
+        },
+    )
+    job_types = serializers.ListField(child=serializers.CharField())
+    statuses = serializers.ListField(child=serializers.CharField())
+    event_types = serializers.ListField(child=serializers.CharField())
+    limits = LimitsSerializer()
+    time_zone = serializers.CharField()
 
 
 class JobFilterSerializer(serializers.Serializer[Any]):
@@ -182,28 +268,32 @@ class JobFilterSerializer(serializers.Serializer[Any]):
         return Status(value)
 
 
-class AnySpellingUUIDField(serializers.UUIDField):
-    """A UUID in every spelling that `uuid.UUID` reads."""
-
-    default_error_messages: ClassVar = {"invalid": "Must be a UUID."}
-
-    def to_internal_value(self, data: Any) -> UUID:
-        """The UUID."""
-        try:
-            return UUID(data)
-        except ValueError:
-            self.fail("invalid")
-
-
 class EventFilterSerializer(serializers.Serializer[Any]):
     """The filters of the feed."""
 
     type = serializers.ChoiceField(EVENT_TYPE_CHOICES, required=False)
-    job_id = AnySpellingUUIDField(required=False)
+    job_id = UUIDInAnySpellingField(required=False)
 
     def validate_type(self, value: str) -> EventType:
         """The event type itself."""
         return EventType(value)
+
+
+class JobPageSerializer(serializers.Serializer[Any]):
+    """A page of jobs."""
+
+    count = serializers.IntegerField()
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    results = JobSerializer(many=True)
+
+
+class EventPageSerializer(serializers.Serializer[Any]):
+    """A page of the feed."""
+
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    results = JobEventSerializer(many=True)
 
 
 class DetailSerializer(serializers.Serializer[Any]):

@@ -11,27 +11,32 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django.conf import settings
 from django.db import Error as DatabaseError
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.timezone import get_current_timezone_name
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from jobs import conf, query, registry, selectors, services
+from jobs import conf, openapi, query, registry, selectors, services
 from jobs.deadline import database_deadline
 from jobs.errors import JobNotFound
 from jobs.exception_handler import DATABASE_UNAVAILABLE, log_database_error
 from jobs.lifecycle import EventType, Status
 from jobs.pagination import EventPagination, JobPagination
 from jobs.serializers import (
+    WORKER_SETTINGS,
+    ConfigSerializer,
     EventFilterSerializer,
     JobEventSerializer,
     JobFilterSerializer,
     JobSerializer,
     NewJobSerializer,
     StatsSerializer,
+    name_in_config,
 )
 
 # With two seconds to connect inside it, and the grace of a cancelled statement after
@@ -64,6 +69,7 @@ def _id(text: str) -> UUID:
 class HealthView(QueueView):
     """Whether the queue can be used."""
 
+    @openapi.health
     def get(self, request: Request) -> Response:
         """200, or 503 within three seconds, from a server that hangs too."""
         try:
@@ -84,18 +90,17 @@ class HealthView(QueueView):
 class ConfigView(QueueView):
     """What a client needs to know and may know."""
 
+    @openapi.config
     def get(self, request: Request) -> Response:
         """The settings; needs no database."""
-        return Response(_config())
+        return Response(ConfigSerializer(_config()).data)
 
 
 def _config() -> dict[str, Any]:
-    prefix = "JOB_WORKER_"
     return {
         "worker": {
-            setting.name.removeprefix(prefix).lower(): conf.get(setting.name)
-            for setting in conf.SETTINGS
-            if setting.name.startswith(prefix)
+            **{name_in_config(name): conf.get(name) for name in WORKER_SETTINGS},
+            "log_level": getattr(settings, "JOB_WORKER_LOG_LEVEL", "INFO"),
         },
         "job_types": registry.job_types(),
         "statuses": [status.value for status in Status],
@@ -112,12 +117,14 @@ def _config() -> dict[str, Any]:
             "events_page_max": EventPagination.max_page_size,
             "timeline_max": selectors.TIMELINE_LIMIT,
         },
+        "time_zone": get_current_timezone_name(),
     }
 
 
 class JobsView(QueueView):
     """All jobs."""
 
+    @openapi.list_jobs
     def get(self, request: Request) -> Response:
         """A page of jobs, newest first."""
         wanted = query.filters(request, JobFilterSerializer, paging=("limit", "offset"))
@@ -129,6 +136,7 @@ class JobsView(QueueView):
             page = pages.paginate_queryset(found, request, view=self)
         return pages.get_paginated_response(JobSerializer(page, many=True).data)
 
+    @openapi.create_job
     def post(self, request: Request) -> Response:
         """Create a job, or answer the one that has the idempotency key."""
         wanted = NewJobSerializer(data=request.data)
@@ -155,6 +163,7 @@ class JobsView(QueueView):
 class JobView(QueueView):
     """One job."""
 
+    @openapi.get_job
     def get(self, request: Request, job_id: str) -> Response:
         """The job."""
         with answer_in_time():
@@ -165,6 +174,7 @@ class JobView(QueueView):
 class JobEventsView(QueueView):
     """One job's events."""
 
+    @openapi.list_events_of_job
     def get(self, request: Request, job_id: str) -> Response:
         """The events in the order they were written, the newest 1,000 of them."""
         with answer_in_time():
@@ -179,6 +189,7 @@ class JobEventsView(QueueView):
 class RetryView(QueueView):
     """A failed job's second chance."""
 
+    @openapi.retry_job
     def post(self, request: Request, job_id: str) -> Response:
         """The job, queued again."""
         with answer_in_time():
@@ -189,6 +200,7 @@ class RetryView(QueueView):
 class StatsView(QueueView):
     """The queue in numbers."""
 
+    @openapi.stats
     def get(self, request: Request) -> Response:
         """The counts of one moment."""
         with answer_in_time():
@@ -199,6 +211,7 @@ class StatsView(QueueView):
 class EventsView(QueueView):
     """The feed of all events."""
 
+    @openapi.list_events
     def get(self, request: Request) -> Response:
         """A page of events, newest id first."""
         wanted = query.filters(request, EventFilterSerializer, paging=("limit", "cursor"))
