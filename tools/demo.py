@@ -350,11 +350,10 @@ def watch(
         for child in children:
             child.check()
         try:
+            for job in jobs or []:
+                job.job = api.call(f"/api/jobs/{job.job['id']}/")
             for event in feed.fresh():
                 say(feed.line(event))
-            if jobs is not None:
-                for job in jobs:
-                    job.job = api.call(f"/api/jobs/{job.job['id']}/")
         except (OSError, Failure) as error:  # a database that restarts is no reason to end
             say(f"The API does not answer for the moment: {error}")
         if jobs is not None:
