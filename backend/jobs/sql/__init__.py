@@ -20,7 +20,7 @@ from jobs.lifecycle import SHAPE_COLUMNS, SHAPES, TRANSITIONS, EventType, Status
 # A worker owns an attempt while the row still says so, word for word. Dropping any
 # one of these lets a stale worker write over a later attempt.
 FENCE = (
-    f"j.id = i.job_id AND j.status = '{Status.RUNNING}' "
+    "j.id = i.job_id AND j.status = i.source "
     "AND j.locked_by = i.worker_id AND j.attempts = i.attempt"
 )
 

@@ -19,9 +19,12 @@
 --
 -- The event's id is drawn in RETURNING, so that it is answered without a join.
 --
--- `= ANY (job_ids)` pins the plan to primary-key look-ups, as in claim.sql.
-WITH input AS (
-    SELECT * FROM unnest(
+-- `input` is MATERIALIZED and holds the source status, so that the planner cannot see
+-- in the fence the condition of job_timeout_idx. It did: where statistics said that
+-- nothing was running it read that index from end to end for every record, 4,010
+-- buffers and 40 ms behind 200,000 running jobs, where the primary key needs 18.
+WITH input AS MATERIALIZED (
+    SELECT i.*, $running AS source FROM unnest(
         %(job_ids)s::uuid[], %(worker_ids)s::text[], %(attempts)s::int[],
         %(targets_while_attempts_remain)s::text[], %(targets_when_exhausted)s::text[],
         %(events_while_attempts_remain)s::text[], %(events_when_exhausted)s::text[],
@@ -56,7 +59,7 @@ moved AS (
         result = i.result,
         updated_at = statement_timestamp()
     FROM input AS i
-    WHERE $fence AND j.id = ANY (%(job_ids)s::uuid[])
+    WHERE $fence
     RETURNING
         j.*, nextval('jobs_jobevent_id_seq') AS event_id,
         i.worker_id, i.delay_seconds, i.message, i.data,

@@ -1,9 +1,17 @@
 -- Puts one failed job back in the queue with all its attempts, and tells what was
 -- cleared. A job in any other status is not touched and no row is answered.
-WITH failed AS (
-    SELECT id, attempts, last_error FROM jobs_job
-    WHERE id = %(job_id)s AND status = $source_of_manual_retry
-    FOR NO KEY UPDATE
+--
+-- `wanted` is MATERIALIZED so that the planner cannot see the condition of
+-- jobs_job_status_idx: with statistics from before there were failures it read that
+-- index from end to end, 202,000 buffers for one retry among 200,000 failed jobs.
+WITH wanted AS MATERIALIZED (
+    SELECT %(job_id)s::uuid AS id, $source_of_manual_retry AS source
+),
+failed AS (
+    SELECT j.id, j.attempts, j.last_error, j.finished_at
+    FROM wanted
+    JOIN jobs_job AS j ON j.id = wanted.id AND j.status = wanted.source
+    FOR NO KEY UPDATE OF j
 ),
 moved AS (
     UPDATE jobs_job AS j SET
@@ -17,8 +25,10 @@ moved AS (
         finished_at = NULL,
         updated_at = statement_timestamp()
     FROM failed
-    WHERE j.id = failed.id AND j.status = $source_of_manual_retry
-    RETURNING j.*, failed.attempts AS cleared_attempts, failed.last_error AS cleared_error
+    WHERE j.id = failed.id
+    RETURNING
+        j.*, failed.attempts AS cleared_attempts, failed.last_error AS cleared_error,
+        failed.finished_at AS cleared_finished_at
 ),
 told AS (
     INSERT INTO jobs_jobevent (job_id, type, attempt, message, data, created_at)
@@ -26,7 +36,10 @@ told AS (
         id, $event_manual_retry, 0, 'Retried by hand',
         jsonb_build_object(
             'cleared',
-            jsonb_build_object('attempts', cleared_attempts, 'last_error', cleared_error)
+            jsonb_build_object(
+                'attempts', cleared_attempts, 'last_error', cleared_error,
+                'finished_at', cleared_finished_at
+            )
         ),
         updated_at
     FROM moved
