@@ -344,6 +344,7 @@ def watch(
     lease_seconds = int(api.call("/api/config/")["worker"]["lease_seconds"]) if jobs else 0
     limit_seconds = 90 + 3 * lease_seconds
     deadline = time.monotonic() + limit_seconds
+    answering = True
     while True:
         if server is not None:
             server.check()
@@ -355,7 +356,11 @@ def watch(
             for event in feed.fresh():
                 say(feed.line(event))
         except (OSError, Failure) as error:  # a database that restarts is no reason to end
-            say(f"The API does not answer for the moment: {error}")
+            if answering:
+                say(f"The API does not answer for the moment: {error}")
+            answering = False
+        else:
+            answering = True
         if jobs is not None:
             if all(job.job["finished_at"] for job in jobs):
                 return report(api, jobs)
