@@ -68,6 +68,8 @@ class Message:
     reply: Future[bool] | None = None
     # Sent once without an answer, so it may have been written.
     is_uncertain: bool = False
+    # Stands for an outcome that the database refused.
+    is_substitute: bool = False
 
 
 class Dispatcher:
@@ -264,11 +266,11 @@ class Dispatcher:
     def _give_up_on(self, message: Message, cause: Exception) -> None:
         """Record a refused outcome as a failure; failing that, let the lease recover it."""
         connections.close_all()
-        text = f"The outcome could not be stored: {type(cause).__name__}"
-        record = message.record
-        if message.ends is not None and record is not None and record.error != text:
+        if message.ends is not None and not message.is_substitute:
             logger.error("The outcome of job %s was refused: %r", message.owner.job_id, cause)
+            text = f"The outcome could not be stored: {type(cause).__name__}"
             message.record = Record.failed(message.owner, text)
+            message.is_substitute = True
             return
         logger.error(
             "Nothing can be recorded about job %s (%r); its lease will run out",

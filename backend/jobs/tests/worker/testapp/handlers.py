@@ -206,7 +206,7 @@ UPSETS: dict[str, Callable[[], None]] = {
 def upset_connection(context: JobContext) -> str:
     """Does to its database connection what the payload's `kind` names."""
     UPSETS[context.payload["kind"]]()
-    return context.payload["kind"]
+    return str(context.payload["kind"])
 
 
 @register("test.write_in_transaction")

@@ -1,0 +1,76 @@
+"""A TCP forwarder before the database that can go away or swallow its answers."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from typing import Self
+
+
+class Forwarder:
+    """Listens on a free loopback port and passes bytes to `host`:`port` and back."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = (host, port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._is_down = False
+        self._swallows_answers = False
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._is_closed = True
+        self._listener.close()
+        self.cut()
+
+    def cut(self) -> None:
+        """Break every connection there is."""
+        pairs, self._pairs = self._pairs, []
+        for pair in pairs:
+            for end in pair:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def go_down(self) -> None:
+        """Break every connection and let no new one through."""
+        self._is_down = True
+        self.cut()
+
+    def come_back(self) -> None:
+        """Let connections and answers through again."""
+        self._is_down = False
+        self._swallows_answers = False
+
+    def swallow_answers(self) -> None:
+        """Pass what clients send, and keep from them what the server answers."""
+        self._swallows_answers = True
+
+    def _accept(self) -> None:
+        while not self._is_closed:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            if self._is_down:
+                client.close()
+                continue
+            server = socket.create_connection(self._target)
+            self._pairs.append((client, server))
+            for source, sink, is_answer in ((client, server, False), (server, client, True)):
+                threading.Thread(
+                    target=self._pump, args=(source, sink, is_answer), daemon=True
+                ).start()
+
+    def _pump(self, source: socket.socket, sink: socket.socket, is_answer: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if not (is_answer and self._swallows_answers):
+                    sink.sendall(data)
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_RDWR)
