@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 from typing import Self
 
 
@@ -19,15 +20,20 @@ class Forwarder:
         self._is_down = False
         self._swallows_answers = False
         self._is_closed = False
+        self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._run(self._accept)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self._is_closed = True
+        # A closed listener does not wake the thread that waits on it; a shut one does.
+        self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.cut()
+        for thread in self._threads:
+            thread.join(5)
 
     def cut(self) -> None:
         """Break every connection there is."""
@@ -51,6 +57,11 @@ class Forwarder:
         """Pass what clients send, and keep from them what the server answers."""
         self._swallows_answers = True
 
+    def _run(self, target: Callable[..., None], *arguments: object) -> None:
+        thread = threading.Thread(target=target, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
     def _accept(self) -> None:
         while not self._is_closed:
             try:
@@ -62,10 +73,9 @@ class Forwarder:
                 continue
             server = socket.create_connection(self._target)
             self._pairs.append((client, server))
-            for source, sink, is_answer in ((client, server, False), (server, client, True)):
-                threading.Thread(
-                    target=self._pump, args=(source, sink, is_answer), daemon=True
-                ).start()
+            pumps = ((client, server, False), (server, client, True))
+            for source, sink, is_answer in pumps:
+                self._run(self._pump, source, sink, is_answer)
 
     def _pump(self, source: socket.socket, sink: socket.socket, is_answer: bool) -> None:
         with contextlib.suppress(OSError):
@@ -74,3 +84,5 @@ class Forwarder:
                     sink.sendall(data)
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_RDWR)
+        # Each end is the source of one pump, so each is closed once.
+        source.close()
