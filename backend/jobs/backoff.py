@@ -10,7 +10,8 @@ def backoff_seconds(attempt: int, base_seconds: float, max_seconds: float) -> fl
     """The delay after `attempt` (1 is the first), in seconds.
 
     `min(base_seconds * 2 ** (attempt - 1), max_seconds)`, deterministic. The
-    exponent is capped before it is used, so no attempt number overflows it.
+    exponent is capped before it is used, so no attempt number overflows it; a number
+    below 1, which only a hand-made row or a stranger's call has, waits like the first.
     """
-    doublings: int = min(attempt - 1, _MAX_DOUBLINGS)
+    doublings: int = max(0, min(attempt - 1, _MAX_DOUBLINGS))
     return min(base_seconds * (1 << doublings), max_seconds)

@@ -129,13 +129,17 @@ def get(name: str) -> int:
     """
     from django.conf import settings
 
+    return checked(name, getattr(settings, name, _BY_NAME[name].default), called=name)
+
+
+def checked(name: str, value: object, *, called: str) -> int:
+    """`value` where the setting `name` could have it; raises `ValueError` naming `called`."""
     declared = _BY_NAME[name]
-    value = getattr(settings, name, declared.default)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{name} must be a whole number, not {value!r}")
+        raise ValueError(f"{called} must be a whole number, not {value!r}")
     if not declared.minimum <= value <= declared.maximum:
         raise ValueError(
-            f"{name} must be from {declared.minimum} to {declared.maximum}, not {value}"
+            f"{called} must be from {declared.minimum} to {declared.maximum}, not {value}"
         )
     return value
 

@@ -139,8 +139,4 @@ def clean_lease_seconds(lease_seconds: int | None) -> int:
     """`lease_seconds`, or the configured lease for `None`; raises `ValueError` out of range."""
     if lease_seconds is None:
         return conf.get("JOB_WORKER_LEASE_SECONDS")
-    if isinstance(lease_seconds, bool) or not isinstance(lease_seconds, int):
-        raise ValueError(f"lease_seconds must be a whole number, not {lease_seconds!r}")
-    if not 1 <= lease_seconds <= 86_400:
-        raise ValueError(f"lease_seconds must be from 1 to 86400, not {lease_seconds}")
-    return lease_seconds
+    return conf.checked("JOB_WORKER_LEASE_SECONDS", lease_seconds, called="lease_seconds")

@@ -170,13 +170,18 @@ def cleanup_expired_jobs(*, batch_size: int | None = None) -> list[Job]:
     """Take back attempts whose lease ran out: requeued with backoff, or failed.
 
     At most `batch_size` (`None`: the configured one), oldest lease first; what
-    somebody else holds is skipped. Answers the jobs it moved.
+    somebody else holds is skipped. Answers the jobs it moved. Raises `ValueError` for
+    a `batch_size` out of range.
     """
-    if batch_size is None:
-        batch_size = conf.get("JOB_WORKER_CLEANUP_BATCH_SIZE")
+    name = "JOB_WORKER_CLEANUP_BATCH_SIZE"
+    limit = (
+        conf.get(name)
+        if batch_size is None
+        else conf.checked(name, batch_size, called="batch_size")
+    )
     with transaction.atomic(using=_alias()):
         with connections[_alias()].cursor() as cursor:
-            cursor.execute(_EXPIRED, {"batch_size": batch_size})
+            cursor.execute(_EXPIRED, {"batch_size": limit})
             expired = cursor.fetchall()
         if not expired:
             return []
