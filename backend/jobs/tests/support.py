@@ -43,7 +43,7 @@ def queued(**arguments: Any) -> Job:
 
 def running(worker: str = WORKER, **arguments: Any) -> Job:
     """A new job that `worker` has claimed."""
-    job = queued(priority=32_767, **arguments)
+    job = queued(**{"priority": 32_767, **arguments})
     claimed = services.claim_next_job(worker_id=worker)
     assert claimed is not None
     assert claimed.id == job.id

@@ -59,3 +59,8 @@ def test_backoff_is_deterministic() -> None:
 def test_a_setting_out_of_range_is_refused_by_name(name: str, value: object) -> None:
     with override_settings(**{name: value}), pytest.raises(ValueError, match=name):
         conf.get(name)
+
+
+@pytest.mark.parametrize("attempt", [0, -1, -(2**31)])
+def test_an_attempt_that_never_was_waits_like_the_first(attempt: int) -> None:
+    assert backoff_seconds(attempt, 5, 300) == 5
