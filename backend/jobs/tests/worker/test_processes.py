@@ -296,3 +296,30 @@ def test_cleanup_in_every_process_leaves_one_event_for_a_lost_lease(start: Start
     for job in ended(*jobs):
         assert event_types(job) == ["created", "claimed", "failed"]
         assert JobEvent.objects.get(job=job, type="failed").data["cause"] == "lease_expired"
+
+
+def resident_megabytes(pid: int) -> float:
+    """The memory of a process that is in RAM."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    (line,) = [line for line in status.splitlines() if line.startswith("VmRSS:")]
+    return int(line.split()[1]) / 1024
+
+
+def test_f113_memory_stays_flat_with_debug_on(start: Start) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO jobs_job (id, type, payload, max_attempts) "
+            "SELECT gen_random_uuid(), 'test.result', '{\"kind\": \"none\"}', 3 "
+            "FROM generate_series(1, 6000)"
+        )
+    worker = start(DEBUG="true", JOB_WORKER_THREADS="16")
+
+    def done() -> int:
+        return Job.objects.filter(finished_at__isnull=False).count()
+
+    wait_until(lambda: done() >= 1500, "the first quarter")
+    early = resident_megabytes(worker.running.pid)
+    wait_until(lambda: done() == 6000, "all jobs to end", seconds=100)
+    late = resident_megabytes(worker.running.pid)
+    # 4,500 jobs more; a query log of them would take tens of megabytes.
+    assert late - early < 8, f"{early:.0f} MB grew to {late:.0f} MB"
