@@ -78,7 +78,7 @@ class Dispatcher:
     def __init__(self) -> None:
         self._inbox: SimpleQueue[Message | None] = SimpleQueue()
         self._waiting: list[Message] = []
-        self._free: list[Slot] = []
+        self._free: dict[str, Slot] = {}
         self._busy_count = 0
         self._is_stopping = False
         self._lease_seconds = conf.get("JOB_WORKER_LEASE_SECONDS")
@@ -114,7 +114,7 @@ class Dispatcher:
 
         `give_up_at` is filled, on the monotonic clock, by whoever tells it to stop.
         """
-        self._free = list(slots)
+        self._free = {slot.worker_id: slot for slot in slots}
         try:
             while not (self._is_stopping and self.is_idle):
                 if give_up_at and time.monotonic() >= give_up_at[0]:
@@ -160,10 +160,10 @@ class Dispatcher:
         reset_queries()
         self._drop_what_needs_no_writing()
         messages = self._one_for_each_owner()
-        wants_jobs = not self._is_stopping and bool(self._free)
+        is_claim_due = bool(self._free) and not self._is_stopping and now >= self._claim_at
         try:
-            if messages or (wants_jobs and now >= self._claim_at):
-                self._exchange(messages, self._free[:] if wants_jobs else [])
+            if messages or is_claim_due:
+                self._exchange(messages)
             if not self._is_stopping and now >= self._cleanup_at:
                 self._clean_up()
         except Exception as error:
@@ -175,13 +175,16 @@ class Dispatcher:
                 logger.info("The database is back after %d tries", self._failed_rounds)
             self._failed_rounds = 0
 
-    def _exchange(self, messages: list[Message], slots: list[Slot]) -> None:
+    def _exchange(self, messages: list[Message]) -> None:
+        # A thread whose outcome is in this round is free by the end of it.
+        ending = [message.ends for message in messages if message.ends is not None]
+        slots = {} if self._is_stopping else self._free | {slot.worker_id: slot for slot in ending}
         sent_at = time.monotonic()
         try:
             with database_deadline(STATEMENT_DEADLINE_SECONDS):
                 exchange = services.record_and_claim(
                     records=[message.record for message in messages if message.record],
-                    worker_ids=[slot.worker_id for slot in slots],
+                    worker_ids=list(slots),
                     lease_seconds=self._lease_seconds,
                 )
         except Exception as error:
@@ -189,28 +192,20 @@ class Dispatcher:
                 self._write_one_by_one(messages, error)
                 return
             raise
-        by_worker_id = {slot.worker_id: slot for slot in slots}
+        for message in messages:
+            self._settle(message, message.owner in exchange.recorded)
         for claimed in exchange.claimed:
-            slot = by_worker_id[claimed.owner.worker_id]
-            self._free.remove(slot)
+            slot = self._free.pop(claimed.owner.worker_id)
             self._busy_count += 1
             slot.run(claimed, sent_at + self._lease_seconds)
         if slots:
             found_all = len(exchange.claimed) == len(slots)
             self._claim_at = sent_at if found_all else sent_at + self._poll_seconds
-        for message in messages:
-            self._settle(message, message.owner in exchange.recorded)
 
     def _settle(self, message: Message, held: bool) -> None:
-        """Finish with a message that was sent and answered."""
-        if not held and message.is_uncertain and message.record is not None:
-            record = message.record
-            held = selectors.was_recorded(
-                message.owner,
-                {record.event_while_attempts_remain, record.event_when_exhausted},
-                after_event_id=message.fencing_token,
-            )
-        if not held and message.ends is not None:
+        """Finish with a message that was sent and answered; raises nothing."""
+        is_outcome = message.ends is not None
+        if is_outcome and not held and not (message.is_uncertain and self._is_own(message)):
             logger.warning(
                 "Attempt %d of job %s was taken back before %s could record its outcome; "
                 "the outcome is dropped",
@@ -220,13 +215,26 @@ class Dispatcher:
             )
         self._finish(message, held)
 
+    def _is_own(self, message: Message) -> bool:
+        """Whether an outcome that passed no fence was written by its own first try."""
+        record = message.record
+        assert record is not None
+        types = {record.event_while_attempts_remain, record.event_when_exhausted}
+        try:
+            return selectors.was_recorded(
+                message.owner, types, after_event_id=message.fencing_token
+            )
+        except DatabaseError as error:
+            logger.info("Whether an outcome was recorded cannot be told: %r", error)
+            return False
+
     def _finish(self, message: Message, held: bool) -> None:
         self._waiting.remove(message)
         if message.reply is not None:
             message.reply.set_result(held)
         if message.ends is not None:
             self._busy_count -= 1
-            self._free.append(message.ends)
+            self._free[message.ends.worker_id] = message.ends
             self._claim_at = min(self._claim_at, time.monotonic())
 
     def _drop_what_needs_no_writing(self) -> None:

@@ -152,16 +152,17 @@ def test_many_processes_run_each_job_once_and_never_two_attempts_at_a_time(
     start: Start, tmp_path: Path
 ) -> None:
     ledger = tmp_path / "ledger"
+    workers = [start(JOB_WORKER_THREADS="4") for _ in range(3)]
+    for worker in workers:
+        worker.wait_for_log("Working with")
     jobs = [create("test.ledger", payload={"path": str(ledger)}) for _ in range(300)]
-    for _ in range(3):
-        start(JOB_WORKER_THREADS="4")
     assert {(job.status, job.attempts) for job in ended(*jobs)} == {(Status.SUCCEEDED, 1)}
     lines = [line.split() for line in ledger.read_text().splitlines()]
     starts = Counter(line[1] for line in lines if line[0] == "start")
     ends = Counter(line[1] for line in lines if line[0] == "end")
     assert starts == ends == Counter(str(job.pk) for job in jobs)
-    workers = JobEvent.objects.filter(type="claimed").values_list("worker_id", flat=True)
-    assert len({str(worker_id).split(":")[1] for worker_id in workers}) > 1
+    claims = JobEvent.objects.filter(type="claimed").values_list("worker_id", flat=True)
+    assert len({str(worker_id).split(":")[1] for worker_id in claims}) == 3
 
 
 def test_each_extra_run_after_a_kill_is_explained_by_one_lost_lease(

@@ -174,11 +174,12 @@ def _switch_autocommit_off() -> None:
 
 def _change_session() -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SET statement_timeout = '1ms'")
         cursor.execute("SET search_path = nowhere")
         cursor.execute("SET TIME ZONE 'Asia/Tokyo'")
         cursor.execute("LISTEN x")
         cursor.execute("SET default_transaction_read_only = on")
+        # Last, since it ends whatever follows.
+        cursor.execute("SET statement_timeout = '1ms'")
 
 
 def _terminate_backend() -> None:
