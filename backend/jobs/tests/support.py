@@ -90,10 +90,10 @@ WRITES = ("complete_job", "fail_job", "renew_lease", "report_progress")
 
 
 def expire(*job_ids: UUID, seconds: int = 1) -> None:
-    """Let the leases of these running jobs have ended `seconds` ago."""
+    """Let the leases of those of these jobs that are running have ended `seconds` ago."""
     sql(
         "UPDATE jobs_job SET locked_until = statement_timestamp() - make_interval(secs => %s)"
-        " WHERE id = ANY (%s)",
+        " WHERE status = 'running' AND id = ANY (%s)",
         seconds,
         list(job_ids),
     )
@@ -110,8 +110,7 @@ def make_due(*job_ids: UUID) -> None:
 
 def row(job_id: UUID) -> dict[str, Any]:
     """Every column of the job as it is stored now."""
-    values: dict[str, Any] = Job.objects.values().get(pk=job_id)
-    return values
+    return dict(Job.objects.values().get(pk=job_id))
 
 
 def events(job_id: UUID) -> list[JobEvent]:

@@ -19,6 +19,12 @@ class NoOffset(tzinfo):
     def utcoffset(self, moment: datetime | None) -> None:
         """No offset."""
 
+    def dst(self, moment: datetime | None) -> None:
+        """No summer."""
+
+    def tzname(self, moment: datetime | None) -> None:
+        """No name."""
+
 
 def refused(clean: Any, value: Any, field: str) -> str:
     """The reason `clean` gives for refusing `value`."""
@@ -61,7 +67,9 @@ def test_any_other_type_is_refused(value: Any) -> None:
     refused(validation.clean_type, value, "type")
 
 
-@pytest.mark.parametrize("value", [{}, {"a": 1}, pytest.param({"n": 10**4000}, id="huge"), {"e": "\U0001f600"}])
+@pytest.mark.parametrize(
+    "value", [{}, {"a": 1}, pytest.param({"n": 10**4000}, id="huge"), {"e": "\U0001f600"}]
+)
 def test_a_payload_that_is_an_object_is_accepted(value: dict[str, Any]) -> None:
     assert validation.clean_payload(value).startswith("{")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -41,6 +41,10 @@ def _cleaned(job: Job) -> Job:
 def _found(job: Job | None) -> Job:
     assert job is not None
     return job
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 def _progressed(job: Job) -> Job:
@@ -123,12 +127,6 @@ def test_a_claim_counts_the_attempt_and_clears_what_the_last_one_left() -> None:
     )
     assert event.data["lease_seconds"] == 90
     assert _moment(event.data["locked_until"]) == again.locked_until
-
-
-def _moment(text: Any) -> Any:
-    from datetime import datetime
-
-    return datetime.fromisoformat(text)
 
 
 def test_success_keeps_the_result_and_says_who() -> None:
@@ -277,5 +275,5 @@ def test_the_same_success_again_is_a_late_call() -> None:
 def test_a_job_that_failed_for_good_can_be_failed_no_more() -> None:
     job = failed()
     with unchanged(job.id):
-        owner = {"job_id": job.id, "worker_id": WORKER, "attempt": 1}
-        assert services.fail_job(**owner, error="again") is None
+        again = services.fail_job(job_id=job.id, worker_id=WORKER, attempt=1, error="again")
+        assert again is None
