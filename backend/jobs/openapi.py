@@ -124,6 +124,7 @@ create_job = _call(
         201: OpenApiResponse(JobSerializer, "The new job."),
         200: OpenApiResponse(JobSerializer, "The job that has this idempotency key, unchanged."),
         400: _BAD_INPUT,
+        411: OpenApiResponse(DetailSerializer, "The body has no `Content-Length`."),
         413: OpenApiResponse(DetailSerializer, "The body is over `JOB_PAYLOAD_MAX_BYTES`."),
         415: OpenApiResponse(DetailSerializer, "The body is not `application/json` in UTF-8."),
         503: _UNAVAILABLE,
@@ -160,6 +161,7 @@ retry_job = _call(
         200: OpenApiResponse(JobSerializer, "The job, queued again."),
         404: _NOT_FOUND,
         409: OpenApiResponse(DetailSerializer, "The job is not failed."),
+        411: OpenApiResponse(DetailSerializer, "There is a body without `Content-Length`."),
         503: _UNAVAILABLE,
     },
 )

@@ -24,6 +24,8 @@ from jobs.storable import is_storable_text
 # that never ends, which would otherwise be tried again from each of its quotes.
 _STRINGS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
 _ALL_BUT_BRACKETS = re.compile(r"[^\[\]{}]+")
+# No longer, since it is compared as a number; what is not of this form is measured.
+_LENGTH = re.compile(r"[0-9]{1,20}")
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([^";\s]*)', re.IGNORECASE)
 
 # The body is an object around the payload, whose own depth is what is limited.
@@ -38,6 +40,14 @@ class BodyTooLarge(APIException):
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__(f"The request body is larger than {max_bytes} bytes.")
+
+
+class LengthRequired(APIException):
+    """411: a body comes without its length, and WSGI offers no way to find its end."""
+
+    status_code = 411
+    default_code = "length_required"
+    default_detail = "The request needs a Content-Length; a chunked body is not read."
 
 
 class StrictJSONParser(BaseParser):
@@ -66,7 +76,7 @@ def _refuse_other_charsets(media_type: str) -> None:
 
 def _read(stream: IO[Any], announced: str | None) -> bytes:
     max_bytes = conf.get("JOB_PAYLOAD_MAX_BYTES")
-    if announced and announced.isdecimal() and int(announced[:20]) > max_bytes:
+    if announced and _LENGTH.fullmatch(announced) and int(announced) > max_bytes:
         raise BodyTooLarge(max_bytes)
     try:
         body: bytes = stream.read(max_bytes + 1)

@@ -13,13 +13,15 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connections, router
-from django.db.models import Count, Min, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import QuerySet
 
+from jobs import sql
 from jobs.errors import JobNotFound
 from jobs.lifecycle import EventType, Status
 from jobs.models import Job, JobEvent, JobQuerySet
 from jobs.records import Owner
+
+_STATS = sql.load("stats")
 
 # A job that renews its lease for days has a timeline no page can show.
 TIMELINE_LIMIT = 1000
@@ -90,17 +92,19 @@ def timeline(job_id: UUID) -> Timeline:
 
 def stats() -> Stats:
     """The counts, in one statement, so that they add up while workers run."""
-    is_queued = Q(status=Status.QUEUED.value)
-    is_overdue = Q(status=Status.RUNNING.value, locked_until__lt=Now())
-    row = Job.objects.aggregate(
-        total=Count("pk"),
-        **{status.value: Count("pk", filter=Q(status=status.value)) for status in Status},
-        overdue_running=Count("pk", filter=is_overdue),
-        retries_pending=Count("pk", filter=is_queued & Q(attempts__gt=0)),
-        oldest_queued_at=Min("created_at", filter=is_queued),
+    with connections[router.db_for_read(Job)].cursor() as cursor:
+        cursor.execute(_STATS)
+        row = cursor.fetchone()
+    total, queued, running, failed, overdue_running, retries_pending, oldest_queued_at = row
+    counts = {Status.QUEUED: queued, Status.RUNNING: running, Status.FAILED: failed}
+    counts[Status.SUCCEEDED] = total - sum(counts.values())
+    return Stats(
+        total=total,
+        by_status={status.value: counts[status] for status in Status},
+        overdue_running=overdue_running,
+        retries_pending=retries_pending,
+        oldest_queued_at=oldest_queued_at,
     )
-    by_status = {status.value: row.pop(status.value) for status in Status}
-    return Stats(by_status=by_status, **row)
 
 
 def queue_is_writable() -> bool:
@@ -128,7 +132,7 @@ def was_recorded(owner: Owner, types: Collection[EventType], *, after_event_id: 
             pk__gt=after_event_id,
             worker_id=owner.worker_id,
             attempt=owner.attempt,
-            type__in=[type.value for type in types],
+            type__in=[event.value for event in types],
         )
         .exists()
     )

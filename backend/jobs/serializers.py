@@ -55,8 +55,8 @@ class TextField(serializers.CharField):
     default_error_messages: ClassVar = {"invalid": "Must be a string."}
 
     def run_validation(self, data: Any = serializers.empty) -> Any:
-        """`data` as it is; DRF would refuse or accept empty text by a rule of its own."""
-        return data if data == "" else super().run_validation(data)
+        """As any field's; a `CharField` has a rule of its own for blank text."""
+        return serializers.Field.run_validation(self, data)
 
     def to_internal_value(self, data: Any) -> str:
         """`data` as it is."""

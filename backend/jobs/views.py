@@ -27,6 +27,7 @@ from jobs.errors import JobNotFound
 from jobs.exception_handler import DATABASE_UNAVAILABLE, log_database_error
 from jobs.lifecycle import EventType, Status
 from jobs.pagination import EventPagination, JobPagination
+from jobs.parsers import LengthRequired
 from jobs.serializers import (
     WORKER_SETTINGS,
     ConfigSerializer,
@@ -56,6 +57,12 @@ class QueueView(APIView):
         """A request whose query is read as UTF-8, whatever charset its body claims."""
         request.encoding = "utf-8"
         return super().initialize_request(request, *args, **kwargs)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuse a chunked body, which would otherwise pass for an empty one."""
+        super().initial(request, *args, **kwargs)
+        if "Transfer-Encoding" in request.headers and request.method == "POST":
+            raise LengthRequired
 
 
 def _id(text: str) -> UUID:
