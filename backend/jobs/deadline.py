@@ -19,6 +19,7 @@ import functools
 import heapq
 import itertools
 import logging
+import math
 import os
 import socket
 import threading
@@ -221,19 +222,27 @@ class _Watchdog:
         self._blocks: list[tuple[float, int, _Block]] = []
         self._numbers = itertools.count()
         self._thread: threading.Thread | None = None
+        # When the thread looks again by itself; an earlier deadline has to wake it.
+        self._looks_again_at = math.inf
 
     def watch(self, block: _Block) -> None:
         """Have an eye on `block` from its deadline on."""
         with self._wake:
-            entry = (block.expires_at, next(self._numbers), block)
-            heapq.heappush(self._blocks, entry)
+            self._drop_what_is_over()
+            heapq.heappush(self._blocks, (block.expires_at, next(self._numbers), block))
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="database-deadline", daemon=True
                 )
                 self._thread.start()
-            elif self._blocks[0] is entry:
+            elif block.expires_at < self._looks_again_at:
                 self._wake.notify()
+
+    def _drop_what_is_over(self) -> None:
+        # Nearly every block is over long before its time; a busy worker opens
+        # thousands a second, and none may be kept until then.
+        while self._blocks and self._blocks[0][2].is_over:
+            heapq.heappop(self._blocks)
 
     def _run(self) -> None:
         while True:
@@ -251,15 +260,15 @@ class _Watchdog:
     def _next_due(self) -> _Block:
         with self._wake:
             while True:
-                # Nearly every block is over long before its time; they leave here.
-                while self._blocks and self._blocks[0][2].is_over:
-                    heapq.heappop(self._blocks)
+                self._drop_what_is_over()
                 if not self._blocks:
+                    self._looks_again_at = math.inf
                     self._wake.wait()
                     continue
                 wait_seconds = self._blocks[0][0] - time.monotonic()
                 if wait_seconds <= 0:
                     return heapq.heappop(self._blocks)[2]
+                self._looks_again_at = self._blocks[0][0]
                 self._wake.wait(wait_seconds)
 
 
