@@ -153,3 +153,13 @@ def test_the_changelog_begins_with_this_version_and_names_every_migration() -> N
     migrations = Path(ROOT / "backend" / "jobs" / "migrations").glob("[0-9]*.py")
     for migration in migrations:
         assert f"`{migration.stem}`" in text
+
+
+def test_the_architecture_page_has_the_layers_that_the_linter_holds() -> None:
+    project = tomllib.loads((ROOT / "backend" / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (layers,) = [contract["layers"] for contract in contracts if contract["id"] == "house"]
+    page = (DOCS / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    rows = page.split("| what it is | modules |\n|---|---|\n")[1].split("\n\n")[0].splitlines()
+    shown = [re.findall(r"`(\w+)`", row) for row in rows]
+    assert shown == [layer.split(" | ") for layer in layers]

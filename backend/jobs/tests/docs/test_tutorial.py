@@ -62,6 +62,8 @@ def work(environment: dict[str, str], log: Path) -> str:
         return worker.log()
 
 
+# Seven processes, one after the other.
+@pytest.mark.timeout(300)
 @pytest.mark.django_db(transaction=True)
 def test_the_tutorial_does_what_it_says(environment: dict[str, str], tmp_path: Path) -> None:
     assert shell("enqueue.py", environment) == PRINTED["enqueue.py"]
