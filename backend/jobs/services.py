@@ -181,6 +181,7 @@ def cleanup_expired_jobs(*, batch_size: int | None = None) -> list[Job]:
     )
     with transaction.atomic(using=_alias()):
         with connections[_alias()].cursor() as cursor:
+            cursor.execute(_ONLY_LOOK_UPS[0])
             cursor.execute(_EXPIRED, {"batch_size": limit})
             expired = cursor.fetchall()
         if not expired:
