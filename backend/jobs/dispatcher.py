@@ -192,6 +192,13 @@ class Dispatcher:
                 self._write_one_by_one(messages, error)
                 return
             raise
+        logger.debug(
+            "Recorded %d of %d, claimed %d for %d free threads",
+            len(exchange.recorded),
+            len(messages),
+            len(exchange.claimed),
+            len(slots),
+        )
         for message in messages:
             self._settle(message, message.owner in exchange.recorded)
         for claimed in exchange.claimed:
@@ -221,9 +228,10 @@ class Dispatcher:
         assert record is not None
         types = {record.event_while_attempts_remain, record.event_when_exhausted}
         try:
-            return selectors.was_recorded(
-                message.owner, types, after_event_id=message.fencing_token
-            )
+            with database_deadline(STATEMENT_DEADLINE_SECONDS):
+                return selectors.was_recorded(
+                    message.owner, types, after_event_id=message.fencing_token
+                )
         except DatabaseError as error:
             logger.info("Whether an outcome was recorded cannot be told: %r", error)
             return False

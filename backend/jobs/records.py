@@ -64,7 +64,7 @@ class Record:
     @classmethod
     def failed(cls, owner: Owner, error: str, details: dict[str, str] | None = None) -> Self:
         """The handler failed with `error`; `details` (class, traceback) go to the event."""
-        text = storable_text(error, conf.MAX_ERROR_LENGTH)
+        text = storable_text(error, conf.MAX_ERROR_LENGTH) or "Failed without saying why"
         mended = {
             key: storable_text(value, conf.MAX_TRACEBACK_LENGTH)
             for key, value in (details or {}).items()

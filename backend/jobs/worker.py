@@ -152,11 +152,16 @@ def _run_handler(claimed: ClaimedAttempt, context: JobContext) -> Record:
         )
     logger.debug("%s runs attempt %d of %s", owner.worker_id, owner.attempt, owner.job_id)
     try:
-        return Record.succeeded(owner, handler(context))
+        result = handler(context)
+    except BaseException as error:
+        # SystemExit and KeyboardInterrupt too: a handler's way out is not the worker's.
+        return _failure(claimed, error)
+    try:
+        return Record.succeeded(owner, result)
     except NotStorable as error:
         return Record.failed(owner, f"The result cannot be stored: {error}")
     except BaseException as error:
-        # SystemExit and KeyboardInterrupt too: a handler's way out is not the worker's.
+        # What a handler returns may run code of its own when it is looked at.
         return _failure(claimed, error)
 
 

@@ -139,6 +139,13 @@ def test_every_kind_of_raise_names_its_class_and_keeps_a_traceback() -> None:
         assert "handlers.py" in data["traceback"], kind
 
 
+def test_progress_that_is_no_json_is_the_handlers_own_error_with_a_traceback() -> None:
+    job = run_once("test.bad_progress")
+    assert job.last_error.startswith("NotStorable: not JSON: ")
+    event = JobEvent.objects.get(job=job, type="retry_scheduled")
+    assert "bad_progress" in event.data["traceback"]
+
+
 def test_a_handler_that_fails_on_purpose_is_its_message_alone() -> None:
     with running_worker():
         (job,) = ended(create("demo.fail", max_attempts=1))

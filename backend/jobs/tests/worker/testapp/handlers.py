@@ -143,6 +143,12 @@ def result(context: JobContext) -> Any:
     return RESULTS[context.payload["kind"]]()
 
 
+@register("test.bad_progress")
+def bad_progress(context: JobContext) -> None:
+    """Reports what no event can hold."""
+    context.progress("x", {"a": {1, 2}})
+
+
 @register("test.kill_process")
 def kill_process(context: JobContext) -> None:
     """Ends the worker's process as the kernel would when memory runs out."""
