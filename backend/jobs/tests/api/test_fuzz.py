@@ -65,10 +65,9 @@ USUAL_ANSWERS = defaultdict(
 EXAMPLES = 30
 
 
-@pytest.fixture(autouse=True)
-def transaction_of_the_test() -> Iterator[None]:
-    """What ends a request closes connections, and so would end the test's transaction;
-    Django's own client does the same about it."""
+@pytest.fixture(scope="module")
+def requests_close_no_connection() -> Iterator[None]:
+    """Or each would end its test's transaction; Django's own client does the same."""
     signals = (request_started, request_finished)
     for signal in signals:
         signal.disconnect(close_old_connections)
@@ -78,7 +77,7 @@ def transaction_of_the_test() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def document() -> Any:
+def document(requests_close_no_connection: None) -> Any:
     """The document, and with it the way to the application."""
     return schemathesis.openapi.from_wsgi("/api/schema/", get_wsgi_application())
 
