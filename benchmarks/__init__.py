@@ -1,0 +1,1 @@
+"""Measurements; each prints how it was taken."""

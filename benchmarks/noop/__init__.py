@@ -1,0 +1,1 @@
+"""An app whose one handler does nothing."""
