@@ -5,7 +5,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from jobs import admin
+from jobs.admin import JobAdmin, JobEventAdmin, limits
 from jobs.models import Job
 from jobs.tests.admin.conftest import EVENTS, JOBS, Page, job_url, messages_of, page_of
 
@@ -136,8 +136,8 @@ def test_a_search_that_takes_too_long_is_given_up_with_a_word(
     boss: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(1)
-    monkeypatch.setattr(admin, "MAX_LIST_MS", 300)
-    for model_admin in (admin.JobAdmin, admin.JobEventAdmin):
+    monkeypatch.setattr(limits, "MAX_LIST_MS", 300)
+    for model_admin in (JobAdmin, JobEventAdmin):
         monkeypatch.setattr(
             model_admin,
             "get_search_results",

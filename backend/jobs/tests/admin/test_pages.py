@@ -7,7 +7,8 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from jobs import admin, services
+from jobs import services
+from jobs.admin import limits
 from jobs.models import Job, JobEvent
 from jobs.records import Owner, Record
 from jobs.tests.admin.conftest import (
@@ -109,7 +110,7 @@ def test_a_long_timeline_shows_the_newest_events_and_a_way_to_the_rest(boss: Cli
             [job.pk],
         )
     page = page_of(boss.get(job_url(job)))
-    assert page.text.count("progress attempt 1") == admin.MAX_TIMELINE_EVENTS
+    assert page.text.count("progress attempt 1") == limits.MAX_TIMELINE_EVENTS
     assert "step 51." in page.text
     assert "step 50." not in page.text
     assert page.text.index("step 51.") < page.text.index("step 250.")

@@ -6,7 +6,9 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from jobs import admin, services
+from jobs import services
+from jobs.admin import limits
+from jobs.admin.text import short_id
 from jobs.errors import JobNotFound
 from jobs.models import Job, JobEvent
 from jobs.tests.admin.conftest import (
@@ -121,8 +123,8 @@ def test_the_action_retries_what_failed_and_says_why_it_skipped_the_rest(
     assert (first_level, first) == ("success", "2 jobs retried.")
     assert second_level == "warning"
     assert second.startswith("2 jobs skipped, as only a failed job can be retried: ")
-    assert f"{admin.short_id(running.pk)} (demo.success) is running" in second
-    assert f"{admin.short_id(done.pk)} (mail.send) is succeeded" in second
+    assert f"{short_id(running.pk)} (demo.success) is running" in second
+    assert f"{short_id(done.pk)} (mail.send) is succeeded" in second
     statuses = {job.pk: job.status for job in Job.objects.all()}
     assert [statuses[job.pk] for job in failed] == ["queued", "queued"]
     assert (statuses[running.pk], statuses[done.pk]) == ("running", "succeeded")
@@ -155,13 +157,13 @@ def test_a_job_that_vanishes_under_the_action_is_named(
     monkeypatch.setattr(services, "retry_job", vanished)
     ((level, text),) = messages_of(run_retry(operator, job))
     assert level == "warning"
-    assert f"{admin.short_id(job.pk)} (demo.success) is gone" in text
+    assert f"{short_id(job.pk)} (demo.success) is gone" in text
 
 
 def test_one_run_of_the_action_is_bounded_and_says_so(
     operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admin, "MAX_RETRIES_AT_ONCE", 3)
+    monkeypatch.setattr(limits, "MAX_RETRIES_AT_ONCE", 3)
     for _ in range(5):
         make_failed_job()
 
