@@ -49,7 +49,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "corsheaders.middleware.CorsMiddleware",
     *(["debug_toolbar.middleware.DebugToolbarMiddleware"] if DEBUG_TOOLBAR else []),
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "config.middleware.OutageMiddleware",  # Django's SessionMiddleware, and more.
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

@@ -151,3 +151,22 @@ def test_a_search_that_takes_too_long_is_given_up_with_a_word(
         assert answer.redirect_chain == [(url, 302)]
         ((level, text),) = messages_of(answer)
         assert (level, text[:26]) == ("warning", "This search took too long ")
+
+
+@pytest.mark.parametrize("url", [JOBS, EVENTS])
+def test_a_list_that_takes_too_long_without_a_search_says_to_try_again(
+    boss: Client, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    fill(1)
+    monkeypatch.setattr(limits, "MAX_LIST_MS", 300)
+    for model_admin in (JobAdmin, JobEventAdmin):
+        monkeypatch.setattr(
+            model_admin,
+            "get_search_results",
+            lambda self, request, queryset, term: (
+                queryset.extra(where=["pg_sleep(60) IS NOT NULL"]),
+                False,
+            ),
+        )
+    answer = boss.get(url)
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
