@@ -38,6 +38,7 @@ INSTALLED_APPS = [
     "corsheaders",
     "jobs.apps.JobsConfig",
     "dashboard.apps.DashboardConfig",
+    "config",  # After the accounts, whose pages its admin replaces.
 ]
 if DEBUG_TOOLBAR:
     INSTALLED_APPS.append("debug_toolbar")
@@ -130,7 +131,13 @@ CORS_ALLOW_ALL_ORIGINS = DEBUG
 CORS_ALLOWED_ORIGINS = value_of(variables.DJANGO_CORS_ALLOWED_ORIGINS)
 CORS_ALLOW_CREDENTIALS = False
 CORS_ALLOW_METHODS = ["GET", "HEAD", "OPTIONS", "POST"]
-CORS_EXPOSE_HEADERS = ["Idempotent-Replay", "Idempotent-Mismatch", "Link"]
+CORS_EXPOSE_HEADERS = [
+    "Idempotent-Replay",
+    "Idempotent-Mismatch",
+    "Link",
+    "Location",
+    "Retry-After",
+]
 
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
