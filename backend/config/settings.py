@@ -39,7 +39,6 @@ INSTALLED_APPS = [
     "jobs.apps.JobsConfig",
     "dashboard.apps.DashboardConfig",
     "config",  # After the accounts, whose pages its admin replaces.
-    "config",  # After the accounts, whose pages its admin replaces.
 ]
 if DEBUG_TOOLBAR:
     INSTALLED_APPS.append("debug_toolbar")
