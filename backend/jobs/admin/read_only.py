@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.admin.options import ShowFacets
+from django.contrib.admin.views.main import SEARCH_VAR
 from django.db import OperationalError, connections, router, transaction
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -18,6 +19,7 @@ from jobs.admin.model_admin import ModelAdmin
 from jobs.admin.paginator import CappedPaginator
 from jobs.admin.search import as_uuid, containing
 from jobs.admin.text import EMPTY
+from jobs.storable import is_storable_text
 
 QUERY_CANCELED = "57014"
 
@@ -68,6 +70,10 @@ class ReadOnlyAdmin(ModelAdmin):
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         """A UUID is a job's id; anything else is part of a text."""
+        # Django searches for nothing in place of a text that its form refuses, as one with
+        # a NUL; a list of everything would pass for what was found.
+        if not is_storable_text(request.GET.get(SEARCH_VAR, "")):
+            return queryset.none(), False
         job_id = as_uuid(search_term)
         if job_id is not None:
             return queryset.filter(self.with_id(job_id, search_term.strip())), False

@@ -145,6 +145,19 @@ def test_hostile_search_text_is_no_error(boss: Client, url: str, text: str) -> N
     assert not any("alert(1)" in script for script in page.scripts)
 
 
+@pytest.mark.parametrize("text", ["\x00", "demo\x00", "\x00demo"])
+@pytest.mark.parametrize("url", [JOBS, EVENTS])
+def test_searching_what_no_column_can_hold_finds_nothing_and_says_why(
+    boss: Client, url: str, text: str
+) -> None:
+    make_failed_job()
+    answer = boss.get(url, {"q": text})
+    page = page_of(answer)
+    assert (jobs_on(page), events_on(page)) == (set(), set())
+    assert " match." in page.text
+    assert messages_of(answer) == [("error", "Null characters are not allowed.")]
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_filters_are_no_error(boss: Client, text: str) -> None:
     make_failed_job()
