@@ -202,12 +202,12 @@ class Elsewhere:
             assert time.monotonic() < deadline, "the call never came to wait"
             time.sleep(0.002)
 
-    def result(self, timeout_seconds: float = 30) -> Any:
+    def result(self, timeout_seconds: float = 15) -> Any:
         """What the call returned; raises what it raised."""
         try:
             return self._future.result(timeout_seconds)
         finally:
-            self._pool.shutdown()
+            self._pool.shutdown(wait=False)
 
 
 def load(
