@@ -244,8 +244,15 @@ def test_an_outcome_held_while_the_server_is_away_is_recorded_when_it_is_back(
 def test_an_outcome_whose_commit_answer_was_cut_off_is_not_run_or_told_twice(
     start: Start, gate: dict[str, Any], forwarder: Forwarder
 ) -> None:
+    # Nothing but the outcome may be under way while answers are swallowed, a cleanup
+    # neither; the first is over once a job has ended.
+    worker = start(
+        JOB_WORKER_THREADS="1",
+        JOB_WORKER_CLEANUP_INTERVAL_SECONDS="3600",
+        **through(forwarder),
+    )
+    ended(create("demo.flaky", payload={"fail_until_attempt": 1}))
     job = create("test.until_file", payload=gate)
-    worker = start(JOB_WORKER_THREADS="1", **through(forwarder))
     started(gate)
     forwarder.swallow_answers()
     open_gate(gate)
