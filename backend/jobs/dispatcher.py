@@ -12,6 +12,7 @@ when it is back, unless the lease was lost meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import time
@@ -81,6 +82,7 @@ class Dispatcher:
         self._free: dict[str, Slot] = {}
         self._busy_count = 0
         self._is_stopping = False
+        self._is_over = False
         self._lease_seconds = conf.get("JOB_WORKER_LEASE_SECONDS")
         self._poll_seconds = conf.get("JOB_WORKER_POLL_INTERVAL_MS") / 1000
         self._cleanup_seconds = conf.get("JOB_WORKER_CLEANUP_INTERVAL_SECONDS")
@@ -94,6 +96,8 @@ class Dispatcher:
     def put(self, message: Message) -> None:
         """Hand `message` in; from any thread."""
         self._inbox.put(message)
+        if self._is_over:
+            self._refuse_what_is_left()
 
     def wake(self) -> None:
         """Make the dispatcher look around; from any thread or signal handler."""
@@ -123,6 +127,16 @@ class Dispatcher:
                 self._one_round()
         finally:
             connections.close_all()
+            self._is_over = True
+            for message in self._waiting:
+                _refuse(message)
+            self._refuse_what_is_left()
+
+    def _refuse_what_is_left(self) -> None:
+        """A handler that outlived the grace must not wait for an answer for ever."""
+        with contextlib.suppress(Empty):
+            while True:
+                _refuse(self._inbox.get_nowait())
 
     def _seconds_until_due(self, give_up_at: Sequence[float]) -> float:
         due = [*give_up_at, self._retry_at] if self._failed_rounds else [*give_up_at]
@@ -330,6 +344,11 @@ class Dispatcher:
         self._failed_rounds += 1
         self._retry_at = time.monotonic() + delay_seconds
         _close_connection()
+
+
+def _refuse(message: Message | None) -> None:
+    if message is not None and message.reply is not None:
+        message.reply.set_result(False)
 
 
 def _hint(error: Exception) -> str:

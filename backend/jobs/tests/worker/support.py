@@ -158,6 +158,17 @@ class WorkerProcess:
         return self.running.wait(seconds)
 
 
+def other_sessions() -> int:
+    """How many sessions but ours use this test's database."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        (count,) = cursor.fetchone()
+    return int(count)
+
+
 def sessions_of(pid: int) -> int:
     """How many database sessions the process with that id holds, by its client ports."""
     with connection.cursor() as cursor:

@@ -19,10 +19,12 @@ from jobs.tests.worker.support import (
     ended,
     event_types,
     open_gate,
+    other_sessions,
     running_worker,
     started,
     wait_until,
 )
+from jobs.worker import Worker
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -263,15 +265,6 @@ def test_f113_no_query_is_remembered_with_debug_on(settings: Any) -> None:
 
 
 def test_a_worker_holds_few_sessions_and_none_after_it_stopped() -> None:
-    def sessions() -> int:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT count(*) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
-            (count,) = cursor.fetchone()
-        return int(count)
-
     threads = 3
     most = 0
     with running_worker(threads=threads):
@@ -280,9 +273,32 @@ def test_a_worker_holds_few_sessions_and_none_after_it_stopped() -> None:
 
         def all_ended() -> bool:
             nonlocal most
-            most = max(most, sessions())
+            most = max(most, other_sessions())
             return Job.objects.filter(finished_at__isnull=False).count() == len(jobs)
 
         wait_until(all_ended, "all jobs to end")
     assert 2 <= most <= threads + 2
-    wait_until(lambda: sessions() == 0, "the sessions to end", seconds=5)
+    wait_until(lambda: other_sessions() == 0, "the sessions to end", seconds=5)
+
+
+def test_a_handler_that_outlives_the_grace_is_told_that_its_lease_is_lost(
+    gate: dict[str, Any], settings: Any
+) -> None:
+    settings.JOB_WORKER_SHUTDOWN_GRACE_SECONDS = 0
+    before = set(threading.enumerate())
+    worker = Worker(threads=1)
+    codes: list[int] = []
+    running = threading.Thread(target=lambda: codes.append(worker.run()))
+    running.start()
+    job = create("test.until_file", payload={**gate, "renew": True})
+    started(gate)
+    worker.stop()
+    running.join(30)
+    assert codes == [1]
+    # The handler renews without end; refused, it ends, and its thread with it.
+    left = [t for t in set(threading.enumerate()) - before if t.name.startswith("job-thread")]
+    for thread in left:
+        thread.join(30)
+        assert not thread.is_alive()
+    job.refresh_from_db()
+    assert job.status == Status.RUNNING

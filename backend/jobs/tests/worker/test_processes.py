@@ -24,6 +24,7 @@ from jobs.tests.worker.support import (
     event_types,
     has_event,
     open_gate,
+    other_sessions,
     sessions_of,
     started,
     wait_until,
@@ -199,16 +200,7 @@ def test_a_worker_process_holds_few_sessions_and_leaves_none(
     worker.send(signal.SIGTERM)
     assert worker.exit_code() == 0
 
-    def others() -> int:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT count(*) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
-            (count,) = cursor.fetchone()
-        return int(count)
-
-    wait_until(lambda: others() == 0, "the worker's sessions to end", seconds=5)
+    wait_until(lambda: other_sessions() == 0, "the worker's sessions to end", seconds=5)
 
 
 def through(forwarder: Forwarder) -> dict[str, str]:
