@@ -8,7 +8,8 @@ block a function becomes part of it: a rolled-back caller leaves nothing behind.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -49,6 +50,14 @@ _RETRY = sql.load("retry")
 _NOT_PLANNED = ("sort", "bitmapscan", "seqscan", "hashjoin", "mergejoin")
 _ONLY_LOOK_UPS: Statement = (
     "SELECT " + ", ".join(f"set_config('enable_{node}', 'off', true)" for node in _NOT_PLANNED),
+    {},
+)
+# For a caller whose transaction goes on: its own statements are planned as ever. Before
+# PostgreSQL 18 a table read under these settings also counted as dear enough for JIT.
+_AS_BEFORE: Statement = (
+    "SELECT set_config(name, reset_val, true) FROM pg_settings WHERE name IN ("
+    + ", ".join(f"'enable_{node}'" for node in _NOT_PLANNED)
+    + ")",
     {},
 )
 
@@ -118,9 +127,7 @@ def claim_next_job(*, worker_id: str, lease_seconds: int | None = None) -> Job |
     `lease_seconds=None` is the configured lease.
     """
     parameters = _claim_parameters([worker_id], lease_seconds)
-    with transaction.atomic(using=_alias()):
-        with connections[_alias()].cursor() as cursor:
-            cursor.execute(_ONLY_LOOK_UPS[0])
+    with _only_look_ups():
         jobs = _jobs(_CLAIM_ONE, parameters)
     return jobs[0] if jobs else None
 
@@ -179,9 +186,8 @@ def cleanup_expired_jobs(*, batch_size: int | None = None) -> list[Job]:
         if batch_size is None
         else conf.checked(name, batch_size, called="batch_size")
     )
-    with transaction.atomic(using=_alias()):
+    with _only_look_ups():
         with connections[_alias()].cursor() as cursor:
-            cursor.execute(_ONLY_LOOK_UPS[0])
             cursor.execute(_EXPIRED, {"batch_size": limit})
             expired = cursor.fetchall()
         if not expired:
@@ -222,6 +228,8 @@ def record_and_claim(
         statements.append((_RECORD_MANY, _record_parameters(records)))
     if worker_ids:
         statements.append((_CLAIM_MANY, _claim_parameters(worker_ids, lease_seconds)))
+    if connections[_alias()].in_atomic_block:
+        statements.append(_AS_BEFORE)
     answers = run_in_one_transaction(_alias(), statements)[1:]
     recorded = frozenset(Owner(*row) for row in answers.pop(0)) if records else frozenset()
     claimed = [
@@ -241,6 +249,18 @@ def record_and_claim(
 
 def _alias() -> str:
     return router.db_for_write(Job)
+
+
+@contextmanager
+def _only_look_ups() -> Iterator[None]:
+    """A transaction, or a part of the caller's, whose statements are planned as look-ups."""
+    connection = connections[_alias()]
+    goes_on = connection.in_atomic_block
+    with transaction.atomic(using=_alias()), connection.cursor() as cursor:
+        cursor.execute(_ONLY_LOOK_UPS[0])
+        yield
+        if goes_on:
+            cursor.execute(_AS_BEFORE[0])
 
 
 def _jobs(statement: str, parameters: dict[str, Any]) -> list[Job]:
