@@ -61,6 +61,9 @@ _AS_BEFORE: Statement = (
     {},
 )
 
+# What the column holds; a larger number is nobody's attempt.
+_LARGEST_ATTEMPT = 2**31 - 1
+
 # How often a create looks again for a job that held its key and vanished.
 _CREATE_TRIES = 5
 
@@ -268,6 +271,8 @@ def _jobs(statement: str, parameters: dict[str, Any]) -> list[Job]:
 
 
 def _record_one(record: Record) -> tuple[Job | None, int | None]:
+    if not 0 <= record.owner.attempt <= _LARGEST_ATTEMPT:
+        return None, None
     for job in _jobs(_RECORD_ONE, _record_parameters([record])):
         event_id: int = getattr(job, "event_id")  # noqa: B009 - a column of the answer, not of Job
         return job, event_id

@@ -36,6 +36,7 @@ STRANGERS: dict[str, dict[str, Any]] = {
     "the attempt before": {"attempt": 0},
     "the attempt after": {"attempt": 2},
     "a negative attempt": {"attempt": -1},
+    "an attempt no column holds": {"attempt": 2**63},
     "another job": {"job_id": uuid4()},
 }
 
