@@ -146,6 +146,15 @@ class UUIDInAnySpellingField(serializers.UUIDField):
             self.fail("invalid")
 
 
+class KnownField(serializers.ChoiceField):
+    """One of the values there are; the refusal lists them."""
+
+    def __init__(self, choices: list[tuple[str, str]], **options: Any) -> None:
+        allowed = ", ".join(value for value, _ in choices)
+        messages: dict[str, Any] = {"invalid_choice": f"Must be one of {allowed}."}
+        super().__init__(choices, error_messages=messages, **options)
+
+
 class NewJobSerializer(serializers.Serializer[Any]):
     """What a client says of a job it creates."""
 
@@ -260,7 +269,7 @@ class ConfigSerializer(serializers.Serializer[Any]):
 class JobFilterSerializer(serializers.Serializer[Any]):
     """The filters of the list of jobs."""
 
-    status = serializers.ChoiceField(STATUS_CHOICES, required=False)
+    status = KnownField(STATUS_CHOICES, required=False)
     type = TextField(required=False)
 
     def validate_status(self, value: str) -> Status:
@@ -271,7 +280,7 @@ class JobFilterSerializer(serializers.Serializer[Any]):
 class EventFilterSerializer(serializers.Serializer[Any]):
     """The filters of the feed."""
 
-    type = serializers.ChoiceField(EVENT_TYPE_CHOICES, required=False)
+    type = KnownField(EVENT_TYPE_CHOICES, required=False)
     job_id = UUIDInAnySpellingField(required=False)
 
     def validate_type(self, value: str) -> EventType:
