@@ -50,6 +50,8 @@ def command_db(options: argparse.Namespace) -> int:
     )
     try:
         print_exports(server)
+        whose = "PostgreSQL runs" if server.owned else "Another run.py's PostgreSQL is shared"
+        print(f"{whose}; Ctrl-C ends this.", file=sys.stderr, flush=True)
         while True:
             server.check()
             time.sleep(POLL_SECONDS)
@@ -105,6 +107,13 @@ def main() -> int:
         return int(options.run(options))
     except (Failure, devdb.DevDatabaseError) as error:
         print(f"run.py: {error}", file=sys.stderr)
+        return 1
+    except PermissionError as error:
+        print(
+            f"run.py: {error.strerror}: {error.filename}. Another account made it: run this as that "
+            "one, or delete it.",
+            file=sys.stderr,
+        )
         return 1
     except Interrupted as signalled:
         print(f"run.py: stopped by {signalled}.", file=sys.stderr)

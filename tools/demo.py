@@ -68,6 +68,18 @@ except psycopg.OperationalError as refused:
         sys.exit(str(error))
 """
 
+DROP_DATABASE = """
+import os, psycopg
+from psycopg import sql
+get = os.environ.get
+with psycopg.connect(dbname="postgres", autocommit=True, connect_timeout=10,
+                     host=get("POSTGRES_HOST"), port=get("POSTGRES_PORT"),
+                     user=get("POSTGRES_USER"), password=get("POSTGRES_PASSWORD")) as connection:
+    name = sql.Identifier(get("POSTGRES_DB"))
+    connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+"""
+DROP_TIMEOUT_SECONDS = 30
+
 
 @dataclass
 class Child:
@@ -216,7 +228,13 @@ def command_demo(options: argparse.Namespace) -> int:
             settings |= server.connection.environment()
             if not server.owned:
                 say("Another run.py owns the PostgreSQL of this checkout; sharing it.")
+        run = secrets.token_hex(4) if options.check else "1"
+        if options.check and server is not None:
+            # The workers of another run.py, with other leases, would take the jobs as well.
+            settings["POSTGRES_DB"] = f"check_{run}"
         env = environment(**settings)
+        if options.check and server is not None:
+            stack.callback(drop_database, bin_directory, env)
         migrate(bin_directory, env)
         listener = listen()
         port = listener.getsockname()[1]
@@ -228,7 +246,7 @@ def command_demo(options: argparse.Namespace) -> int:
             "--bind",
             f"fd://{listener.fileno()}",
         ]
-        gunicorn += ["--threads", "8", "--graceful-timeout", "5", "--no-control-socket"]
+        gunicorn += ["--graceful-timeout", "5"]
         api_steps = [(signal.SIGTERM, 10.0)]
         children = [start("API", bin_directory, gunicorn, port, env, api_steps, listener)]
         stack.callback(children[0].stop)
@@ -240,9 +258,14 @@ def command_demo(options: argparse.Namespace) -> int:
         children.append(start("worker", bin_directory, manage, port, env, worker_steps))
         stack.callback(children[1].stop)
         feed = EventFeed(api)
-        jobs = enqueue(api, env, run=secrets.token_hex(4) if options.check else "1")
-        say(f"\n  Rowlease runs at {api.address}/ (API: {api.address}/api/docs/)")
-        say("  Ctrl-C stops everything.\n" if not options.check else "")
+        jobs = enqueue(api, env, run)
+        say(f"\n  Rowlease runs at {api.address}/")
+        say(f"  API: {api.address}/api/docs/   admin: {api.address}/admin/   logs: {DATA / 'logs'}")
+        if not options.check:
+            say("  Ctrl-C stops everything.")
+            if all(job.job["finished_at"] for job in jobs):
+                say("  The demo jobs of the first run ended before; `--check` makes new ones.")
+        say("")
         try:
             return watch(api, feed, children, server, jobs if options.check else None)
         except Interrupted as signalled:
@@ -257,13 +280,16 @@ def migrate(bin_directory: Path, env: dict[str, str]) -> None:
     make_directory(DATA, 0o755)
     make_directory(DATA / "logs", 0o755)
     log = DATA / "logs" / "migrate.log"
-    steps = [[python, "manage.py", "migrate", "--no-input"]]
-    if env.get("POSTGRES_HOST") and os.environ.get("POSTGRES_HOST"):
-        steps.insert(0, [python, "-c", ENSURE_DATABASE])
+    steps = [[python, "-c", ENSURE_DATABASE], [python, "manage.py", "migrate", "--no-input"]]
     with turn(DATA / "migrate.lock", MIGRATE_TIMEOUT_SECONDS), log.open("wb") as output:
         for step in steps:
             if run_aloud(step, MIGRATE_TIMEOUT_SECONDS, env, output) != 0:
                 raise Failure(f"The database could not be prepared. The end of {log}:\n{tail(log)}")
+
+
+def drop_database(bin_directory: Path, env: dict[str, str]) -> None:
+    """Remove the database of a check; one that a killed check left behind does no harm."""
+    run_aloud([str(bin_directory / "python"), "-c", DROP_DATABASE], DROP_TIMEOUT_SECONDS, env)
 
 
 def listen() -> socket.socket:

@@ -175,10 +175,13 @@ class Dispatcher:
         self._drop_what_needs_no_writing()
         messages = self._one_for_each_owner()
         is_claim_due = bool(self._free) and not self._is_stopping and now >= self._claim_at
+        is_cleanup_due = not self._is_stopping and now >= self._cleanup_at
+        if not (messages or is_claim_due or is_cleanup_due):
+            return
         try:
             if messages or is_claim_due:
                 self._exchange(messages)
-            if not self._is_stopping and now >= self._cleanup_at:
+            if is_cleanup_due:
                 self._clean_up()
         except Exception as error:
             if not self._is_passing(error):

@@ -267,6 +267,7 @@ def test_a_worker_stops_in_its_grace_while_the_server_is_away(
     worker.wait_for_log("The database cannot be used")
     worker.send(signal.SIGTERM)
     assert worker.exit_code() == 0
+    assert "The database is back" not in worker.log()
 
 
 def test_f77_a_worker_started_before_the_migrations_waits_for_them(
