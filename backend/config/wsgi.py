@@ -6,22 +6,25 @@ from typing import Any
 
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.core.wsgi import get_wsgi_application
+from django.utils.http import parse_header_parameters
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 
 class TolerantRequest(WSGIRequest):
-    """A request whose charset is one that text can be in.
+    """A request that is UTF-8, whatever its `Content-Type` says.
 
-    Django takes any codec's name from the `Content-Type`, and reading the query
-    string with `hex` raises where no middleware can answer for it.
+    Django reads the query string with any codec that the header names, and refuses
+    some headers by raising, both where no middleware can answer for it. A header that
+    cannot be read counts as none; the API's parser looks at the raw one by itself.
     """
 
     def _set_content_type_params(self, meta: dict[str, Any]) -> None:
         try:
-            super()._set_content_type_params(meta)  # type: ignore[misc]
-        except LookupError:
-            self.encoding = "utf-8"
+            parsed = parse_header_parameters(meta.get("CONTENT_TYPE", ""))
+        except (LookupError, ValueError):  # A UnicodeError is a ValueError.
+            parsed = "", {}
+        self.content_type, self.content_params = parsed
 
 
 class TolerantHandler(WSGIHandler):
