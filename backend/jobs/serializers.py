@@ -134,16 +134,16 @@ class MomentField(serializers.DateTimeField):
 
 
 class UUIDInAnySpellingField(serializers.UUIDField):
-    """A UUID in every spelling that `uuid.UUID` reads."""
+    """A UUID in every spelling that `validation.parse_uuid` reads."""
 
     default_error_messages: ClassVar = {"invalid": "Must be a UUID."}
 
     def to_internal_value(self, data: Any) -> UUID:
         """The UUID."""
-        try:
-            return UUID(data)
-        except ValueError:
+        job_id = validation.parse_uuid(data) if isinstance(data, str) else None
+        if job_id is None:
             self.fail("invalid")
+        return job_id
 
 
 class KnownField(serializers.ChoiceField):

@@ -2,7 +2,7 @@
 
 Pure; `services.create_job` applies them all, so the API, the dashboard and a
 caller in Python get the same answer. Each raises `InvalidJob` with the field and
-a reason.
+a reason; but an id, which names a job that is there, is only read.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, tzinfo
 from typing import Any
+from uuid import UUID
 
 from jobs import conf
 from jobs.errors import InvalidJob
@@ -17,6 +18,11 @@ from jobs.storable import NotStorable, is_storable_text, storable_json
 
 TYPE_PATTERN = r"^[A-Za-z0-9._:-]+$"
 _TYPE = re.compile(r"[A-Za-z0-9._:-]+")
+
+_WITH_HYPHENS = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_UUID = re.compile(
+    rf"(?:urn:uuid:)?{_WITH_HYPHENS}|\{{{_WITH_HYPHENS}\}}|[0-9a-f]{{32}}", re.ASCII | re.IGNORECASE
+)
 
 # Any zone's offset is added when a time is shown, so the last day must have a next.
 EARLIEST_AVAILABLE_AT = datetime(1970, 1, 1, tzinfo=UTC)
@@ -93,6 +99,12 @@ def clean_idempotency_key(value: Any) -> str | None:
     if len(key) > conf.MAX_KEY_LENGTH:
         raise InvalidJob("idempotency_key", f"At most {conf.MAX_KEY_LENGTH} characters.")
     return key
+
+
+def parse_uuid(text: str) -> UUID | None:
+    """The UUID that `text` spells: with hyphens, also in braces or after `urn:uuid:`, or
+    as 32 digits, in either case. `uuid.UUID` reads much more, down to `0-----1a`."""
+    return UUID(text.lower()) if _UUID.fullmatch(text) else None
 
 
 def _whole_number(field: str, value: Any, minimum: int, maximum: int) -> int:

@@ -21,7 +21,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from jobs import conf, openapi, query, registry, selectors, services
+from jobs import conf, openapi, query, registry, selectors, services, validation
 from jobs.deadline import database_deadline
 from jobs.errors import JobNotFound
 from jobs.exception_handler import DATABASE_UNAVAILABLE, log_database_error
@@ -67,10 +67,10 @@ class QueueView(APIView):
 
 def _id(text: str) -> UUID:
     """The id in an address; one that is none is the id of no job."""
-    try:
-        return UUID(text)
-    except ValueError:
-        raise JobNotFound(text) from None
+    job_id = validation.parse_uuid(text)
+    if job_id is None:
+        raise JobNotFound(text)
+    return job_id
 
 
 class HealthView(QueueView):

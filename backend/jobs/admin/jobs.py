@@ -27,6 +27,7 @@ from jobs.admin.text import cell, short_id
 from jobs.admin.times import distance, short_moment
 from jobs.lifecycle import TRANSITIONS, EventType, Status
 from jobs.models import Job
+from jobs.validation import parse_uuid
 
 
 @admin.register(Job)
@@ -106,7 +107,7 @@ class JobAdmin(RetryAdmin):
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Job | None:
         """One job, its JSON made readable and cut by the database."""
-        job_id = as_uuid(object_id)
+        job_id = parse_uuid(object_id)
         if job_id is None:
             return None
         return jobs_with_texts(Job.objects.annotate(seen_at=Now())).filter(pk=job_id).first()

@@ -19,10 +19,10 @@ from django.urls import URLPattern, path
 from jobs import services
 from jobs.admin import limits
 from jobs.admin.read_only import ReadOnlyAdmin
-from jobs.admin.search import as_uuid
 from jobs.admin.text import short_id, shown
 from jobs.errors import JobNotFound, TransitionRefused
 from jobs.models import Job
+from jobs.validation import parse_uuid
 
 
 class RetryAdmin(ReadOnlyAdmin):
@@ -73,7 +73,10 @@ class RetryAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, queryset: QuerySet[Job], *args: Any, **kwargs: Any
     ) -> HttpResponse | None:
         """Selected ids come from a form that anybody could have written."""
-        if any(as_uuid(text) is None for text in request.POST.getlist(ACTION_CHECKBOX_NAME)):
+        # The form's own spelling alone: Django reads these with `uuid.UUID`.
+        if any(
+            str(parse_uuid(text)) != text for text in request.POST.getlist(ACTION_CHECKBOX_NAME)
+        ):
             self.message_user(request, "What was selected is no job.", messages.WARNING)
             return None
         return super().response_action(request, queryset, *args, **kwargs)

@@ -9,14 +9,12 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from jobs.storable import is_storable_text
+from jobs.validation import parse_uuid
 
 
 def as_uuid(text: str) -> UUID | None:
-    """The UUID that `text` spells, with or without dashes, braces or `urn:uuid:`."""
-    try:
-        return UUID(text.strip())
-    except ValueError:
-        return None
+    """The UUID that `text` spells, as the API reads it, but with space around it."""
+    return parse_uuid(text.strip())
 
 
 def containing(queryset: QuerySet[Any], text: str, columns: Iterable[str]) -> QuerySet[Any]:

@@ -194,7 +194,18 @@ def test_the_action_keeps_to_the_filter_it_was_run_under(operator: Client) -> No
     assert Job.objects.get(pk=other.pk).status == "failed"
 
 
-@pytest.mark.parametrize("selected", ["", "nonsense", "1; DROP TABLE", "\x00", "9" * 500])
+@pytest.mark.parametrize(
+    "selected",
+    [
+        "",
+        "nonsense",
+        "1; DROP TABLE",
+        "\x00",
+        "9" * 500,
+        f" {UUID(int=1)}",
+        UUID(int=1).urn.upper(),
+    ],
+)
 def test_a_forged_selection_is_no_error(operator: Client, selected: str) -> None:
     job = make_failed_job()
     answer = run_retry(operator, selected, job)

@@ -397,7 +397,8 @@ def test_f93_an_event_committed_late_shows_when_the_page_is_read_again(api: Clie
 
 def spellings(job_id: uuid.UUID) -> list[str]:
     text = str(job_id)
-    return [text, text.upper(), job_id.hex, f"{{{text}}}", f"urn:uuid:{text}"]
+    known = [text, job_id.hex, f"{{{text}}}", f"urn:uuid:{text}"]
+    return [*known, *map(str.upper, known)]
 
 
 def test_f97_every_spelling_of_an_id_finds_the_same_events(api: Client) -> None:
@@ -414,6 +415,18 @@ def test_f97_what_is_no_uuid_is_refused_in_the_query(text: str, api: Client) -> 
     response = api.get(f"/api/job-events/?job_id={text}")
     assert response.status_code == 400
     assert response.json() == {"job_id": ["Must be a UUID."]}
+
+
+def test_what_only_python_reads_as_an_id_is_none(api: Client) -> None:
+    (job,) = make_jobs(1)
+    digits = job.pk.hex
+    for text in (f"{{{{{digits}", f"uuid:urn:{job.pk}", "-".join(digits), f"{digits}}}"):
+        assert uuid.UUID(text) == job.pk
+        response = api.get(f"/api/job-events/?job_id={quote(text)}")
+        assert (response.status_code, response.json()) == (400, {"job_id": ["Must be a UUID."]})
+        for call in ("", "events/"):
+            assert api.get(f"/api/jobs/{quote(text)}/{call}").status_code == 404
+        assert api.post(f"/api/jobs/{quote(text)}/retry/").status_code == 404
 
 
 def test_f97_an_unknown_id_has_no_events(api: Client) -> None:

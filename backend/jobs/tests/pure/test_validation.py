@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Any
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -206,3 +207,46 @@ def test_a_key_is_trimmed(value: str | None, key: str | None) -> None:
 )
 def test_any_other_key_is_refused(value: Any) -> None:
     refused(validation.clean_idempotency_key, value, "idempotency_key")
+
+
+A_UUID = UUID("0198c0de-0000-7abc-8def-0123456789ab")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [str(A_UUID), A_UUID.hex, f"{{{A_UUID}}}", A_UUID.urn, f"urn:uuid:{str(A_UUID).upper()}"],
+)
+def test_an_id_has_four_spellings_in_either_case(text: str) -> None:
+    assert validation.parse_uuid(text) == A_UUID
+    assert validation.parse_uuid(text.upper()) == A_UUID
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "0-----1a",
+        "{{{{",
+        f"{{{A_UUID.hex}}}",
+        f"{{{A_UUID}",
+        f"{A_UUID}}}",
+        f"{{urn:uuid:{A_UUID}}}",
+        f"uuid:urn:{A_UUID}",
+        f"urn:{A_UUID}",
+        f"urn:uuid:{A_UUID.hex}",
+        f" {A_UUID}",
+        f"{A_UUID}\n",
+        f"+{A_UUID.hex[1:]}",
+        f" {A_UUID.hex[1:]}",
+        f"{A_UUID.hex[:15]}_{A_UUID.hex[16:]}",
+        f"0x{A_UUID.hex[2:]}",
+        A_UUID.hex.replace("0", "\u0660"),
+        A_UUID.hex.replace("0", "\uff10"),
+        str(A_UUID).replace("-", "\u2010"),
+        "-".join(A_UUID.hex),
+        A_UUID.hex[1:],
+        f"0{A_UUID.hex}",
+    ],
+)
+def test_any_other_spelling_of_an_id_is_none(text: str) -> None:
+    assert validation.parse_uuid(text) is None
