@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -17,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BACKEND = ROOT / "backend"
 DATA = ROOT / ".data"
 PROBE_TIMEOUT_SECONDS = 60
+LIBPQ_VARIABLE = re.compile(r"PG[A-Z]+")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Row = tuple[str, ...]
@@ -52,8 +54,19 @@ def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Our environment with some variables more, for a child."""
-    return {**os.environ, "PYTHONUNBUFFERED": "1", **more}
+    """Our environment with some variables more, for a child.
+
+    What else libpq reads there, such as PGOPTIONS or PGSSLMODE, is meant for a server of the
+    caller's: it goes along to the one that POSTGRES_HOST names, never to one that we start.
+    """
+    keep_libpq = bool(os.environ.get("POSTGRES_HOST"))
+    ours = {
+        name: value
+        for name, value in os.environ.items()
+        if keep_libpq or not LIBPQ_VARIABLE.fullmatch(name)
+    }
+    fixed = {"PYTHONUNBUFFERED": "1", "DJANGO_SETTINGS_MODULE": "config.settings"}
+    return {**ours, **fixed, **more}
 
 
 def run_aloud(
