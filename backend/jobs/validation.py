@@ -74,12 +74,16 @@ def clean_available_at(value: Any) -> datetime | None:
     if not isinstance(value, datetime):
         raise InvalidJob("available_at", "Must be a date and time.")
     zone: tzinfo | None = value.tzinfo
-    if zone is None or value.utcoffset() is None:
-        raise InvalidJob("available_at", "Must have a time zone.")
     try:
+        if zone is None or value.utcoffset() is None:
+            raise InvalidJob("available_at", "Must have a time zone.")
         moment = value.astimezone(UTC)
+    except InvalidJob:
+        raise
     except OverflowError:
         moment = None
+    except Exception:  # A zone is the caller's code.
+        raise InvalidJob("available_at", "Must have a time zone that works.") from None
     if moment is None or not EARLIEST_AVAILABLE_AT <= moment < LATEST_AVAILABLE_AT:
         raise InvalidJob("available_at", "Must be in the years 1970 to 9998.")
     return moment

@@ -27,6 +27,26 @@ class NoOffset(tzinfo):
         """No name."""
 
 
+class BrokenZone(tzinfo):
+    """A zone whose every answer is an error, or is no offset."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    def utcoffset(self, moment: datetime | None) -> Any:
+        """The error, or what is no offset."""
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+    def dst(self, moment: datetime | None) -> None:
+        """No summer."""
+
+    def tzname(self, moment: datetime | None) -> str:
+        """A name."""
+        return "broken"
+
+
 def refused(clean: Any, value: Any, field: str) -> str:
     """The reason `clean` gives for refusing `value`."""
     with pytest.raises(InvalidJob) as caught:
@@ -183,6 +203,16 @@ def test_a_time_in_the_gap_or_the_fold_of_a_zone_is_one_instant() -> None:
 )
 def test_any_other_time_is_refused(value: Any) -> None:
     refused(validation.clean_available_at, value, "available_at")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [RuntimeError("broken"), ValueError("broken"), KeyError("x"), timedelta(hours=25), 5],
+    ids=repr,
+)
+def test_a_time_whose_zone_fails_is_refused(answer: Any) -> None:
+    moment = datetime(2026, 1, 1, tzinfo=BrokenZone(answer))
+    refused(validation.clean_available_at, moment, "available_at")
 
 
 @pytest.mark.parametrize(
