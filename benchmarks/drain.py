@@ -185,6 +185,7 @@ def pgbench_script(batch: int) -> str:
         errors="'{}'",
         messages=same.format("'Job succeeded'::text"),
         data=same.format("'{}'::jsonb"),
+        fencing_tokens="'{}'",
     )
     claim = filled(services._CLAIM_MANY, worker_ids=f"ARRAY[{ids}]", lease_seconds="30")
     return "\n".join(
@@ -195,7 +196,7 @@ def pgbench_script(batch: int) -> str:
             "FROM jobs_job WHERE status = 'running' \\gset",
             "\\startpipeline",
             "BEGIN;",
-            services._ONLY_LOOK_UPS[0] + ";",
+            services._IN_A_ROUND[0] + ";",
             record + ";",
             claim + ";",
             "COMMIT;",

@@ -34,7 +34,8 @@ class JobContext:
     ) -> None:
         self.job_id: UUID = claimed.owner.job_id
         self.type = claimed.type
-        self.payload = claimed.payload
+        # Read by the thread that runs the handler, whose failure it is when it cannot be.
+        self.payload: dict[str, Any] = {}
         self.attempt = claimed.owner.attempt
         self.max_attempts = claimed.max_attempts
         self.worker_id = claimed.owner.worker_id

@@ -18,7 +18,7 @@ import random
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
@@ -27,17 +27,26 @@ from django.db.utils import Error as DatabaseError
 
 from jobs import conf, selectors, services
 from jobs.deadline import database_deadline
+from jobs.logs import worker_logger
 from jobs.models import Job
 from jobs.records import Owner, Record
 from jobs.services import ClaimedAttempt
 
-logger = logging.getLogger("jobs.worker")
+logger = worker_logger()
 
 # No statement here takes long; a server that hangs rather than dies is caught by
 # nothing but a deadline of our own.
 STATEMENT_DEADLINE_SECONDS = 15
 RECONNECT_FIRST_SECONDS = 0.1
 RECONNECT_MAX_SECONDS = 5.0
+
+# A record whose job's row somebody holds is set aside, so that the others need not wait.
+LOCKED_RETRY_SECONDS = 2.0
+# After so many in one round it is no row but the table that is locked.
+MOST_LOCKED_IN_A_ROUND = 3
+# A handler that waits for its renewal may hold the lock itself: then it is told.
+MOST_LOCKED_TRIES_FOR_A_REPLY = 10
+_LOCK_NOT_AVAILABLE = "55P03"
 
 # Beside lost connections, timeouts, deadlocks and full disks (OperationalError):
 # tables that are not migrated yet, a server in recovery or read-only, and prepared
@@ -71,6 +80,9 @@ class Message:
     is_uncertain: bool = False
     # Stands for an outcome that the database refused.
     is_substitute: bool = False
+    # How often its job's row was locked, and when to look again.
+    locked_tries: int = 0
+    try_again_at: float = 0.0
 
 
 class Dispatcher:
@@ -141,8 +153,7 @@ class Dispatcher:
     def _seconds_until_due(self, give_up_at: Sequence[float]) -> float:
         due = [*give_up_at, self._retry_at] if self._failed_rounds else [*give_up_at]
         if not self._failed_rounds:
-            if self._waiting:
-                return 0
+            due.extend(message.try_again_at for message in self._waiting)
             if not self._is_stopping:
                 due.append(self._cleanup_at)
                 if self._free:
@@ -173,20 +184,24 @@ class Dispatcher:
             return
         reset_queries()
         self._drop_what_needs_no_writing()
-        messages = self._one_for_each_owner()
+        ready = self._one_for_each_owner(now)
+        messages = [message for message in ready if not message.locked_tries]
+        locked = [message for message in ready if message.locked_tries][:1]
         is_claim_due = bool(self._free) and not self._is_stopping and now >= self._claim_at
         is_cleanup_due = not self._is_stopping and now >= self._cleanup_at
-        if not (messages or is_claim_due or is_cleanup_due):
+        if not (ready or is_claim_due or is_cleanup_due):
             return
         try:
             if messages or is_claim_due:
                 self._exchange(messages)
             if is_cleanup_due:
                 self._clean_up()
+            if locked:
+                self._write_one_by_one(locked)
         except Exception as error:
             if not self._is_passing(error):
                 logger.exception("A round with the database failed")
-            self._back_off(error, messages)
+            self._back_off(error, ready)
         else:
             if self._failed_rounds:
                 logger.info("The database is back after %d tries", self._failed_rounds)
@@ -200,13 +215,14 @@ class Dispatcher:
         try:
             with database_deadline(STATEMENT_DEADLINE_SECONDS):
                 exchange = services.record_and_claim(
-                    records=[message.record for message in messages if message.record],
+                    records=[record for message in messages if (record := _as_sent(message))],
                     worker_ids=list(slots),
                     lease_seconds=self._lease_seconds,
                 )
         except Exception as error:
-            if messages and not self._is_passing(error):
-                self._write_one_by_one(messages, error)
+            if messages and (_is_locked(error) or not self._is_passing(error)):
+                logger.warning("A batch of %d records was refused: %r", len(messages), error)
+                self._write_one_by_one(messages)
                 return
             raise
         logger.debug(
@@ -272,29 +288,44 @@ class Dispatcher:
             )
             self._finish(message, held=False)
 
-    def _one_for_each_owner(self) -> list[Message]:
-        """What the next round writes: a row can change once in a statement, in order."""
+    def _one_for_each_owner(self, now: float) -> list[Message]:
+        """What may be written now: a row can change once in a statement, in order."""
         first: dict[Owner, Message] = {}
         for message in self._waiting:
             first.setdefault(message.owner, message)
-        return list(first.values())
+        return [message for message in first.values() if message.try_again_at <= now]
 
-    def _write_one_by_one(self, messages: list[Message], error: Exception) -> None:
-        """One of `messages` cannot be written; find out which, and spare the others."""
-        logger.error("A batch of %d records was refused: %r", len(messages), error)
-        connections.close_all()
+    def _write_one_by_one(self, messages: list[Message]) -> None:
+        """One of `messages` cannot be written, or not now; find out which, spare the others."""
+        locked_count = 0
         for message in messages:
-            record = message.record
+            record = _as_sent(message)
             assert record is not None
             try:
                 with database_deadline(STATEMENT_DEADLINE_SECONDS):
                     held = message.owner in services.record_and_claim(records=[record]).recorded
             except Exception as cause:
-                if self._is_passing(cause):
+                if _is_locked(cause):
+                    self._set_aside(message, cause)
+                    locked_count += 1
+                    if locked_count == MOST_LOCKED_IN_A_ROUND:
+                        raise
+                elif self._is_passing(cause):
                     raise
-                self._give_up_on(message, cause)
+                else:
+                    self._give_up_on(message, cause)
             else:
                 self._settle(message, held)
+
+    def _set_aside(self, message: Message, cause: Exception) -> None:
+        """Try a record whose job's row is locked again later, by itself."""
+        message.locked_tries += 1
+        message.try_again_at = time.monotonic() + LOCKED_RETRY_SECONDS
+        if message.locked_tries == 1:
+            logger.warning("Job %s is locked by somebody; its record waits", message.owner.job_id)
+        if message.reply is not None and message.locked_tries >= MOST_LOCKED_TRIES_FOR_A_REPLY:
+            self._waiting.remove(message)
+            message.reply.set_exception(cause)
 
     def _give_up_on(self, message: Message, cause: Exception) -> None:
         """Record a refused outcome as a failure; failing that, let the lease recover it."""
@@ -347,6 +378,17 @@ class Dispatcher:
         self._failed_rounds += 1
         self._retry_at = time.monotonic() + delay_seconds
         _close_connection()
+
+
+def _as_sent(message: Message) -> Record | None:
+    """The record as it goes out: a second time, its fencing token goes with it."""
+    if message.record is None or not message.is_uncertain:
+        return message.record
+    return replace(message.record, fencing_token=message.fencing_token)
+
+
+def _is_locked(error: BaseException) -> bool:
+    return getattr(error.__cause__, "sqlstate", None) == _LOCK_NOT_AVAILABLE
 
 
 def _refuse(message: Message | None) -> None:

@@ -7,14 +7,19 @@ once, under one fence.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 from jobs import conf
 from jobs.backoff import backoff_seconds
+from jobs.errors import InvalidJob
 from jobs.lifecycle import TRANSITIONS, EventType
-from jobs.storable import storable_json, storable_text
+from jobs.storable import is_storable_text, storable_json, storable_text
+
+# What the column holds; a larger number is nobody's attempt.
+_LARGEST_ATTEMPT = 2**31 - 1
 
 
 class Owner(NamedTuple):
@@ -23,6 +28,25 @@ class Owner(NamedTuple):
     job_id: UUID
     worker_id: str
     attempt: int
+
+    @classmethod
+    def checked(cls, job_id: UUID | str, worker_id: str, attempt: int) -> Self:
+        """The owner; raises `InvalidJob` for an argument of another type."""
+        if isinstance(job_id, str):
+            with contextlib.suppress(ValueError):
+                job_id = UUID(job_id)
+        if not isinstance(job_id, UUID):
+            raise InvalidJob("job_id", "Must be a UUID.")
+        if not isinstance(worker_id, str):
+            raise InvalidJob("worker_id", "Must be a string.")
+        if isinstance(attempt, bool) or not isinstance(attempt, int):
+            raise InvalidJob("attempt", "Must be a whole number.")
+        return cls(job_id, worker_id, attempt)
+
+    @property
+    def can_exist(self) -> bool:
+        """Whether a row could hold this worker and this attempt."""
+        return 0 <= self.attempt <= _LARGEST_ATTEMPT and is_storable_text(self.worker_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +62,8 @@ class Record:
     error: str | None = None
     lease_seconds: int | None = None
     delay_seconds: float | None = None
+    # Of a record that is sent again: no later claim of the job may exist.
+    fencing_token: int | None = None
 
     @property
     def target_while_attempts_remain(self) -> str:
@@ -63,7 +89,12 @@ class Record:
 
     @classmethod
     def failed(cls, owner: Owner, error: str, details: dict[str, str] | None = None) -> Self:
-        """The handler failed with `error`; `details` (class, traceback) go to the event."""
+        """The handler failed with `error`; `details` (class, traceback) go to the event.
+
+        Raises `InvalidJob` for an `error` that is no string.
+        """
+        if not isinstance(error, str):
+            raise InvalidJob("error", "Must be a string.")
         text = storable_text(error, conf.MAX_ERROR_LENGTH) or "Failed without saying why"
         mended = {
             key: storable_text(value, conf.MAX_TRACEBACK_LENGTH)

@@ -40,6 +40,10 @@ _CREATE = sql.load("create")
 _CLAIM_ONE = sql.load("claim")
 _CLAIM_MANY = sql.load("claim", _CLAIM_COLUMNS)
 _RECORD_ONE = sql.load("record", (*sql.JOB_COLUMNS, "event_id"))
+# What is in a job is nobody's business when its lease ran out, and may not be readable.
+_RECORD_EXPIRED = sql.load(
+    "record", tuple(name for name in sql.JOB_COLUMNS if name not in ("payload", "result"))
+)
 _RECORD_MANY = sql.load("record", ("id", "worker_id", "attempts"))
 _EXPIRED = sql.load("expired")
 _RETRY = sql.load("retry")
@@ -52,17 +56,21 @@ _ONLY_LOOK_UPS: Statement = (
     "SELECT " + ", ".join(f"set_config('enable_{node}', 'off', true)" for node in _NOT_PLANNED),
     {},
 )
+# A round carries many records: where somebody holds one job's row, the others must not
+# wait for long. Nothing of ours holds a row for more than milliseconds.
+ROUND_LOCK_TIMEOUT_MS = 500
+_IN_A_ROUND: Statement = (
+    _ONLY_LOOK_UPS[0] + f", set_config('lock_timeout', '{ROUND_LOCK_TIMEOUT_MS}', true)",
+    {},
+)
 # For a caller whose transaction goes on: its own statements are planned as ever. Before
 # PostgreSQL 18 a table read under these settings also counted as dear enough for JIT.
 _AS_BEFORE: Statement = (
     "SELECT set_config(name, reset_val, true) FROM pg_settings WHERE name IN ("
     + ", ".join(f"'enable_{node}'" for node in _NOT_PLANNED)
-    + ")",
+    + ", 'lock_timeout')",
     {},
 )
-
-# What the column holds; a larger number is nobody's attempt.
-_LARGEST_ATTEMPT = 2**31 - 1
 
 # How often a create looks again for a job that held its key and vanished.
 _CREATE_TRIES = 5
@@ -74,9 +82,15 @@ class ClaimedAttempt:
 
     owner: Owner
     type: str
-    payload: dict[str, Any]
+    payload_text: str
     max_attempts: int
     fencing_token: int
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The payload; raises `ValueError` for JSON that Python does not read."""
+        payload: dict[str, Any] = json.loads(self.payload_text)
+        return payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +154,7 @@ def complete_job(*, job_id: UUID, worker_id: str, attempt: int, result: Any = No
 
     Raises `NotStorable` for a `result` that is no JSON.
     """
-    return _record_one(Record.succeeded(Owner(job_id, worker_id, attempt), result))[0]
+    return _record_one(Record.succeeded(Owner.checked(job_id, worker_id, attempt), result))[0]
 
 
 def fail_job(*, job_id: UUID, worker_id: str, attempt: int, error: str) -> Job | None:
@@ -149,7 +163,7 @@ def fail_job(*, job_id: UUID, worker_id: str, attempt: int, error: str) -> Job |
     `None` when the attempt is no longer the worker's. `error` is cut to 8,192
     characters, and what cannot be stored in it is replaced.
     """
-    return _record_one(Record.failed(Owner(job_id, worker_id, attempt), error))[0]
+    return _record_one(Record.failed(Owner.checked(job_id, worker_id, attempt), error))[0]
 
 
 def renew_lease(
@@ -159,7 +173,9 @@ def renew_lease(
 
     A lease never moves backwards. `lease_seconds=None` is the configured lease.
     """
-    return _record_one(Record.lease_renewed(Owner(job_id, worker_id, attempt), lease_seconds))[0]
+    return _record_one(
+        Record.lease_renewed(Owner.checked(job_id, worker_id, attempt), lease_seconds)
+    )[0]
 
 
 def report_progress(
@@ -171,7 +187,7 @@ def report_progress(
     data: dict[str, Any] | None = None,
 ) -> JobEvent | None:
     """Add a `progress` event to the attempt; `None` when it is no longer the worker's."""
-    record = Record.progress(Owner(job_id, worker_id, attempt), message, data)
+    record = Record.progress(Owner.checked(job_id, worker_id, attempt), message, data)
     event_id = _record_one(record)[1]
     return None if event_id is None else JobEvent.objects.using(_alias()).get(pk=event_id)
 
@@ -196,14 +212,19 @@ def cleanup_expired_jobs(*, batch_size: int | None = None) -> list[Job]:
         if not expired:
             return []
         records = [Record.lease_expired(Owner(*row)) for row in expired]
-        return _jobs(_RECORD_ONE, _record_parameters(records))
+        return _jobs(_RECORD_EXPIRED, _record_parameters(records))
 
 
 def retry_job(*, job_id: UUID) -> Job:
     """Queue a failed job again with all its attempts.
 
-    Raises `JobNotFound`, and `TransitionRefused` where the job is not failed.
+    Raises `JobNotFound`, also for what is no id, and `TransitionRefused` where the job
+    is not failed.
     """
+    try:
+        job_id = Owner.checked(job_id, "", 0).job_id
+    except InvalidJob:
+        raise JobNotFound(job_id) from None
     jobs = _jobs(_RETRY, {"job_id": job_id})
     if jobs:
         return jobs[0]
@@ -225,8 +246,9 @@ def record_and_claim(
 
     One transaction and one round trip. Each record passes the fence by itself;
     `recorded` holds the owners of those that did. At most one record for an owner.
+    Raises Django's `OperationalError` where a row stays locked for half a second.
     """
-    statements: list[Statement] = [_ONLY_LOOK_UPS]
+    statements: list[Statement] = [_IN_A_ROUND]
     if records:
         statements.append((_RECORD_MANY, _record_parameters(records)))
     if worker_ids:
@@ -239,7 +261,7 @@ def record_and_claim(
         ClaimedAttempt(
             owner=Owner(job_id, worker_id, attempt),
             type=job_type,
-            payload=json.loads(payload),
+            payload_text=payload,
             max_attempts=max_attempts,
             fencing_token=fencing_token,
         )
@@ -271,7 +293,7 @@ def _jobs(statement: str, parameters: dict[str, Any]) -> list[Job]:
 
 
 def _record_one(record: Record) -> tuple[Job | None, int | None]:
-    if not 0 <= record.owner.attempt <= _LARGEST_ATTEMPT:
+    if not record.owner.can_exist:
         return None, None
     for job in _jobs(_RECORD_ONE, _record_parameters([record])):
         event_id: int = getattr(job, "event_id")  # noqa: B009 - a column of the answer, not of Job
@@ -281,6 +303,8 @@ def _record_one(record: Record) -> tuple[Job | None, int | None]:
 
 def _claim_parameters(worker_ids: Sequence[str], lease_seconds: int | None) -> dict[str, Any]:
     for worker_id in worker_ids:
+        if not isinstance(worker_id, str):
+            raise InvalidJob("worker_id", "Must be a string.")
         if not worker_id or len(worker_id) > conf.MAX_WORKER_ID_LENGTH:
             raise InvalidJob("worker_id", f"1 to {conf.MAX_WORKER_ID_LENGTH} characters.")
         if not is_storable_text(worker_id):
@@ -305,4 +329,5 @@ def _record_parameters(records: Iterable[Record]) -> dict[str, Any]:
         "errors": [record.error for record in records],
         "messages": [record.message for record in records],
         "data": [record.data for record in records],
+        "fencing_tokens": [record.fencing_token for record in records],
     }

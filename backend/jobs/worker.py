@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
 import socket
@@ -18,14 +17,18 @@ from jobs import conf, registry
 from jobs.context import JobContext
 from jobs.dispatcher import Dispatcher, Message
 from jobs.failures import describe
+from jobs.logs import worker_logger
 from jobs.records import Record
 from jobs.services import ClaimedAttempt
 from jobs.storable import NotStorable, storable_text
 
-logger = logging.getLogger("jobs.worker")
+logger = worker_logger()
 
 # How long ended threads are waited for; they have nothing left to do.
 _JOIN_SECONDS = 5
+
+# A claimed attempt, and when its lease ends on the monotonic clock.
+Work = tuple[ClaimedAttempt, float]
 
 
 class HandlerThread:
@@ -34,7 +37,9 @@ class HandlerThread:
     def __init__(self, number: int, worker: Worker) -> None:
         self.worker_id = new_worker_id(number)
         self._worker = worker
-        self._mailbox: SimpleQueue[tuple[ClaimedAttempt, float] | None] = SimpleQueue()
+        self._mailbox: SimpleQueue[Work | None] = SimpleQueue()
+        # What the mailbox was given and the thread has not begun.
+        self._given: Work | None = None
         # A daemon, so that a handler that never ends cannot keep the process.
         self._thread = threading.Thread(target=self._work, name=f"job-thread-{number}", daemon=True)
 
@@ -44,7 +49,8 @@ class HandlerThread:
 
     def run(self, claimed: ClaimedAttempt, lease_ends_at: float) -> None:
         """Start on `claimed`; `lease_ends_at` is on the monotonic clock."""
-        self._mailbox.put((claimed, lease_ends_at))
+        self._given = (claimed, lease_ends_at)
+        self._mailbox.put(self._given)
 
     def end(self) -> None:
         """Let the thread return once it has no work."""
@@ -55,21 +61,50 @@ class HandlerThread:
         self._thread.join(timeout_seconds)
 
     def _work(self) -> None:
-        while (work := self._mailbox.get()) is not None:
-            claimed, lease_ends_at = work
-            dispatcher = self._worker.dispatcher
-            context = JobContext(
-                claimed,
-                lease_ends_at=lease_ends_at,
-                submit=partial(_submit, dispatcher, claimed),
-                is_stopping=self._worker.is_stopping,
-            )
-            record: Record | None = _run_handler(claimed, context)
+        while True:
+            try:
+                work = self._mailbox.get()
+                if work is None:
+                    return
+            except BaseException:
+                # Raised into this thread from outside, for a handler that is over. It may
+                # have come after the mailbox gave up its content.
+                logger.warning("An exception came for a handler that had ended", exc_info=True)
+                work = self._given
+            if work is not None and work is self._given:
+                self._given = None
+                self._run_one(*work)
+
+    def _run_one(self, claimed: ClaimedAttempt, lease_ends_at: float) -> None:
+        """Run an attempt; whatever happens, the dispatcher hears of its end."""
+        record: Record | None
+        try:
+            record = self._outcome(claimed, lease_ends_at)
+        except BaseException:
+            record = Record.failed(claimed.owner, "The worker could not tell what the handler did")
+        self._worker.dispatcher.put(
+            Message(claimed.owner, claimed.fencing_token, record, ends=self)
+        )
+
+    def _outcome(self, claimed: ClaimedAttempt, lease_ends_at: float) -> Record | None:
+        """What to record of the attempt; `None` when it was lost meanwhile."""
+        context = JobContext(
+            claimed,
+            lease_ends_at=lease_ends_at,
+            submit=partial(_submit, self._worker.dispatcher, claimed),
+            is_stopping=self._worker.is_stopping,
+        )
+        process_id = os.getpid()
+        try:
+            record = _run_handler(claimed, context)
+        finally:
+            if os.getpid() != process_id:
+                # A child that the handler forked: the worker's thread and the database
+                # sessions it seems to have are its parent's.
+                os._exit(0)
             context.close()
-            _forget_connections()
-            if context.lost:
-                record = None
-            dispatcher.put(Message(claimed.owner, claimed.fencing_token, record, ends=self))
+        _forget_connections()
+        return None if context.lost else record
 
 
 class Worker:
@@ -152,6 +187,7 @@ def _run_handler(claimed: ClaimedAttempt, context: JobContext) -> Record:
         )
     logger.debug("%s runs attempt %d of %s", owner.worker_id, owner.attempt, owner.job_id)
     try:
+        context.payload = claimed.payload
         result = handler(context)
     except BaseException as error:
         # SystemExit and KeyboardInterrupt too: a handler's way out is not the worker's.
@@ -169,7 +205,7 @@ def _failure(claimed: ClaimedAttempt, error: BaseException) -> Record:
     try:
         record = Record.failed(claimed.owner, *describe(error))
     except BaseException:
-        record = Record.failed(claimed.owner, type(error).__name__[: conf.MAX_ERROR_LENGTH])
+        record = Record.failed(claimed.owner, "An exception that cannot be described")
     logger.warning(
         "Attempt %d of job %s (%s) failed: %.300r",
         claimed.owner.attempt,

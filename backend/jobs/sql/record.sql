@@ -6,6 +6,12 @@
 -- The fence is worker and attempt, not the lease's end: a worker whose lease ran out
 -- but whose job nobody has taken may still record its finished work.
 --
+-- A record that is sent a second time, since its first answer was lost, brings its
+-- attempt's fencing token too: the lost round may have claimed the very job again, for
+-- the very worker, and after a manual retry as the very attempt. No later claim may
+-- stand in its timeline. A first sending needs no look at it, for a worker claims
+-- nothing while it holds an outcome that was never sent.
+--
 -- An update that waits for a concurrent one has its fence checked again on the new
 -- version (READ COMMITTED), so a job that was taken meanwhile is left alone.
 --
@@ -29,13 +35,15 @@ WITH input AS MATERIALIZED (
         %(targets_while_attempts_remain)s::text[], %(targets_when_exhausted)s::text[],
         %(events_while_attempts_remain)s::text[], %(events_when_exhausted)s::text[],
         %(lease_seconds)s::int[], %(delay_seconds)s::float8[],
-        %(results)s::jsonb[], %(errors)s::text[], %(messages)s::text[], %(data)s::jsonb[]
+        %(results)s::jsonb[], %(errors)s::text[], %(messages)s::text[], %(data)s::jsonb[],
+        %(fencing_tokens)s::bigint[]
     ) AS i (
         job_id, worker_id, attempt,
         target_while_attempts_remain, target_when_exhausted,
         event_while_attempts_remain, event_when_exhausted,
         lease_seconds, delay_seconds,
-        result, error, message, data
+        result, error, message, data,
+        fencing_token
     )
 ),
 moved AS (
@@ -60,6 +68,13 @@ moved AS (
         updated_at = statement_timestamp()
     FROM input AS i
     WHERE $fence
+        AND (
+            i.fencing_token IS NULL
+            OR NOT EXISTS (
+                SELECT FROM jobs_jobevent AS e
+                WHERE e.job_id = j.id AND e.type = $event_claimed AND e.id > i.fencing_token
+            )
+        )
     RETURNING
         j.*, nextval('jobs_jobevent_id_seq') AS event_id,
         i.worker_id, i.delay_seconds, i.message, i.data,

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import logging
 import re
+import threading
+from collections.abc import Iterator
 
 import pytest
 
 from jobs import conf
+from jobs.context import JobContext
+from jobs.handlers import register
 from jobs.lifecycle import EventType, Status
 from jobs.models import Job, JobEvent
 from jobs.tests.worker.support import (
@@ -208,3 +214,48 @@ def test_f67_f69_f71_what_a_handler_does_to_its_connection_touches_nobody_else(k
         )  # fmt: skip
     for job in (upset, after, upset_again):
         assert (job.status, job.attempts, job.last_error) == (Status.SUCCEEDED, 1, "")
+
+
+def test_a_log_that_raises_costs_no_thread_and_no_outcome(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(record: logging.LogRecord) -> bool:
+        raise ValueError("I/O operation on closed file")
+
+    logger = logging.getLogger("jobs.worker")
+    logger.addFilter(refuse)
+    try:
+        job = run_once("test.raise", payload={"kind": "nul"})
+    finally:
+        logger.removeFilter(refuse)
+    assert event_types(job) == FAILED_ONCE
+
+
+def test_an_exception_raised_into_an_idle_thread_ends_nothing() -> None:
+    with running_worker(threads=1):
+        ended(create("demo.success", payload={"sleep_seconds": 0}))
+        (thread,) = [t for t in threading.enumerate() if t.name == "job-thread-1"]
+        assert thread.ident is not None
+        set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
+        assert set_exception(ctypes.c_ulong(thread.ident), ctypes.py_object(TimeoutError)) == 1
+        jobs = ended(*[create("demo.success", payload={"sleep_seconds": 0}) for _ in range(3)])
+    assert {(job.status, job.attempts) for job in jobs} == {(Status.SUCCEEDED, 1)}
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_that_a_handler_forked_ends_with_the_handler() -> None:
+    job = run_once("test.fork")
+    assert (job.status, job.result, job.attempts) == (Status.SUCCEEDED, "from the parent", 1)
+    assert event_types(job) == ["created", "claimed", "succeeded"]
+
+
+def test_a_coroutine_or_generator_function_cannot_be_a_handler() -> None:
+    async def coroutine(context: JobContext) -> None:
+        return None
+
+    def generator(context: JobContext) -> Iterator[None]:
+        yield None
+
+    for function in (coroutine, generator):
+        with pytest.raises(TypeError, match="a handler is a plain function"):
+            register("test.never")(function)

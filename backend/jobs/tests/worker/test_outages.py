@@ -18,6 +18,7 @@ from jobs.tests.worker.support import (
     create,
     ended,
     event_types,
+    expire_lease,
     open_gate,
     other_sessions,
     running_worker,
@@ -164,6 +165,17 @@ def locked_table() -> Iterator[None]:
         other.rollback()
 
 
+@contextmanager
+def locked_row(job: Job) -> Iterator[None]:
+    """Another session holds the job's row."""
+    parameters = connection.get_connection_params()
+    keys = ("host", "port", "user", "password", "dbname")
+    with psycopg.connect(**{key: parameters[key] for key in keys if key in parameters}) as other:
+        other.execute("SELECT 1 FROM jobs_job WHERE id = %s FOR UPDATE", [job.pk])
+        yield
+        other.rollback()
+
+
 @pytest.mark.parametrize("role_timeout", [None, "200ms"])
 def test_f81_a_table_lock_is_waited_out_or_timed_out_and_all_threads_resume(
     role_timeout: str | None, gate: dict[str, Any], caplog: pytest.LogCaptureFixture
@@ -302,3 +314,86 @@ def test_a_handler_that_outlives_the_grace_is_told_that_its_lease_is_lost(
         assert not thread.is_alive()
     job.refresh_from_db()
     assert job.status == Status.RUNNING
+
+
+def test_a_resent_outcome_cannot_touch_the_same_workers_claim_after_a_manual_retry(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.JOB_WORKER_CLEANUP_INTERVAL_SECONDS = 3600
+    monkeypatch.setattr(
+        services,
+        "record_and_claim",
+        answering(services.record_and_claim, OperationalError("answer lost"), after=True),
+    )
+    with running_worker(threads=1) as worker:
+        job = create("test.outlive_a_retry", max_attempts=1)
+        wait_until(lambda: event_types(job)[-1:] == ["claimed"], "the first claim")
+        expire_lease(job)
+        services.cleanup_expired_jobs()
+        services.retry_job(job_id=job.pk)
+        # The round that brings the stale outcome claims the job again, for the same
+        # worker, as attempt 1; its answer is lost and the outcome is sent again.
+        wait_until(lambda: event_types(job).count("claimed") == 2, "the second claim")
+        (after,) = ended(create("demo.flaky", payload={"fail_until_attempt": 1}))
+    job.refresh_from_db()
+    assert after.status == Status.SUCCEEDED
+    assert (job.status, job.result, job.locked_by) == (
+        Status.RUNNING,
+        None,
+        worker.worker_ids[0],
+    )
+    assert event_types(job) == ["created", "claimed", "failed", "manual_retry", "claimed"]
+
+
+def test_a_locked_row_holds_up_its_own_outcome_and_no_other(
+    gate: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    with running_worker(threads=2):
+        locked = create("test.until_file", payload=gate)
+        started(gate)
+        with locked_row(locked):
+            open_gate(gate)
+            wait_until(lambda: "is locked by somebody" in caplog.text, "the outcome to wait")
+            others = ended(
+                *[create("demo.flaky", payload={"fail_until_attempt": 1}) for _ in range(10)]
+            )
+            locked.refresh_from_db()
+            assert locked.status == Status.RUNNING
+        (locked,) = ended(locked)
+    assert {job.status for job in others} == {Status.SUCCEEDED}
+    assert (locked.status, locked.attempts, locked.result) == (Status.SUCCEEDED, 1, "let go")
+
+
+def test_a_handler_that_locks_its_own_row_is_told_and_the_worker_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dispatcher, "LOCKED_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(dispatcher, "MOST_LOCKED_TRIES_FOR_A_REPLY", 2)
+    with running_worker(threads=1):
+        job, after = ended(
+            create("test.lock_own_row", max_attempts=1, priority=90),
+            create("demo.flaky", payload={"fail_until_attempt": 1}),
+        )
+    assert (job.status, after.status) == (Status.FAILED, Status.SUCCEEDED)
+    assert "lock timeout" in job.last_error
+
+
+def test_a_payload_that_python_cannot_read_fails_its_attempt_alone() -> None:
+    unreadable = create("demo.flaky", max_attempts=1, priority=90)
+    others = [create("demo.flaky", payload={"fail_until_attempt": 1}) for _ in range(3)]
+    expired = create("demo.flaky", payload={"fail_until_attempt": 1}, max_attempts=1, priority=95)
+    assert services.claim_next_job(worker_id="gone") == expired
+    with connection.cursor() as cursor:
+        digits = "1" + "0" * 5000
+        cursor.execute(
+            f"UPDATE jobs_job SET payload = '{{\"n\": {digits}}}' WHERE max_attempts = 1"
+        )
+    expire_lease(expired)
+    with running_worker(threads=4):
+        wait_until(lambda: not Job.objects.filter(finished_at=None).exists(), "every job to end")
+    statuses = dict(Job.objects.values_list("pk", "status"))
+    assert {statuses[job.pk] for job in others} == {Status.SUCCEEDED}
+    assert statuses[unreadable.pk] == statuses[expired.pk] == Status.FAILED
+    errors = dict(Job.objects.values_list("pk", "last_error"))
+    assert errors[unreadable.pk].startswith("ValueError: ")
+    assert "lease" in errors[expired.pk]

@@ -16,7 +16,7 @@ from django.db import connection, connections, transaction
 
 from jobs.context import JobContext
 from jobs.handlers import register
-from jobs.models import JobEvent
+from jobs.models import Job, JobEvent
 
 # Nothing in a test may wait for longer than this.
 PATIENCE_SECONDS = 60
@@ -141,6 +141,36 @@ RESULTS: dict[str, Callable[[], Any]] = {
 def result(context: JobContext) -> Any:
     """Returns what the payload's `kind` names."""
     return RESULTS[context.payload["kind"]]()
+
+
+@register("test.outlive_a_retry")
+def outlive_a_retry(context: JobContext) -> str:
+    """Returns once its job has been taken back and retried by hand."""
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
+    while Job.objects.get(pk=context.job_id).attempts == context.attempt:
+        if time.monotonic() > give_up_at:
+            raise TimeoutError("nobody retried this job")
+        time.sleep(0.02)
+    return f"claim {context.fencing_token}"
+
+
+@register("test.lock_own_row")
+def lock_own_row(context: JobContext) -> None:
+    """Holds its own job's row while it renews, which cannot work."""
+    with transaction.atomic():
+        Job.objects.select_for_update().get(pk=context.job_id)
+        context.renew()
+
+
+@register("test.fork")
+def fork(context: JobContext) -> str:
+    """Forks; the child comes back out of the handler as if it were the parent."""
+    Job.objects.count()
+    child = os.fork()
+    if child == 0:
+        return "from the child"
+    os.waitpid(child, 0)
+    return "from the parent"
 
 
 @register("test.bad_progress")
