@@ -8,7 +8,7 @@ from config import errors
 
 urlpatterns = [
     path("api/", include("jobs.urls")),
-    re_path("^api/", errors.unknown_api_path),
+    re_path("^/*api(?:/|$)", errors.unknown_api_path),
     path("admin/", admin.site.urls),
     path("", include("dashboard.urls")),
 ]

@@ -7,7 +7,6 @@ unknown one is.
 from __future__ import annotations
 
 from django.urls import path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from jobs import views
 
@@ -20,6 +19,6 @@ urlpatterns = [
     path("jobs/<str:job_id>/events/", views.JobEventsView.as_view(), name="job-timeline"),
     path("jobs/<str:job_id>/retry/", views.RetryView.as_view(), name="job-retry"),
     path("job-events/", views.EventsView.as_view(), name="job-events"),
-    path("schema/", SpectacularAPIView.as_view(), name="schema"),
-    path("docs/", SpectacularSwaggerView.as_view(), name="docs"),
+    path("schema/", views.SchemaView.as_view(), name="schema"),
+    path("docs/", views.DocsView.as_view(), name="docs"),
 ]

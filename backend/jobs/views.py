@@ -16,7 +16,9 @@ from django.db import Error as DatabaseError
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.timezone import get_current_timezone_name
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from rest_framework import status
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -227,3 +229,34 @@ class EventsView(QueueView):
             found = selectors.events(type=wanted.get("type"), job_id=wanted.get("job_id"))
             page = pages.paginate_queryset(found, request, view=self)
         return pages.get_paginated_response(JobEventSerializer(page, many=True).data)
+
+
+class DocumentView(APIView):
+    """What the two views of the documentation share: their refusals are JSON.
+
+    Their own renderers know one template, or one format, which an error is not.
+    """
+
+    http_method_names = ("get", "head")
+
+    def finalize_response(
+        self, request: Request, response: Any, *args: Any, **kwargs: Any
+    ) -> Response:
+        """The answer, as JSON where it is an error."""
+        answer = super().finalize_response(request, response, *args, **kwargs)
+        if answer.exception:
+            answer.accepted_renderer = JSONRenderer()
+            answer.accepted_media_type = JSONRenderer.media_type
+        return answer
+
+
+class SchemaView(DocumentView, SpectacularAPIView):
+    """The OpenAPI document."""
+
+    def _get_version_parameter(self, request: Request) -> None:
+        # The API has one version; the parameter's text would go into a header.
+        return None
+
+
+class DocsView(DocumentView, SpectacularSwaggerView):
+    """The OpenAPI document as a page."""

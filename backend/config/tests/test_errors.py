@@ -14,13 +14,35 @@ from config import errors
 
 
 @pytest.mark.parametrize("debug", [True, False])
-@pytest.mark.parametrize("where", ["/api/", "/api/nothing/", "/api/nothing", "/api/jobs/x/y/z/"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "/api",
+        "/api/",
+        "/api//jobs/",
+        "/api/nothing/",
+        "/api/nothing",
+        "/api/jobs/x/y/z/",
+    ],
+)
 @pytest.mark.parametrize("method", ["get", "post", "delete"])
 def test_an_unknown_api_path_is_a_json_404(
     method: str, where: str, debug: bool, client: Client, settings: Settings
 ) -> None:
     settings.DEBUG = debug
     response = getattr(client, method)(where)
+    assert response.status_code == 404
+    assert response.json() == {"detail": "Not found."}
+
+
+@pytest.mark.parametrize("debug", [True, False])
+@pytest.mark.parametrize("where", ["//api", "//api/", "//api/jobs/", "///api/docs"])
+@pytest.mark.parametrize("method", ["get", "post", "options"])
+def test_more_slashes_than_one_are_a_json_404(
+    method: str, where: str, debug: bool, client: Client, settings: Settings
+) -> None:
+    settings.DEBUG = debug
+    response = getattr(client, method)("/", PATH_INFO=where)  # else it would be read as a host
     assert response.status_code == 404
     assert response.json() == {"detail": "Not found."}
 

@@ -163,3 +163,32 @@ def test_the_configuration_is_what_a_client_may_know(api: Client) -> None:
     assert config["limits"]["payload_max_bytes"] == 1_048_576
     assert config["time_zone"] == "Asia/Tehran"
     assert not re.search("secret|password|postgres", str(config), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("address", ["/api/docs/", "/api/schema/"])
+@pytest.mark.parametrize("method", ["OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "X"])
+@pytest.mark.parametrize("accept", ["*/*", "image/png"])
+def test_the_documentation_is_only_read(
+    address: str, method: str, accept: str, api: Client
+) -> None:
+    response = api.generic(method, address, headers={"accept": accept})
+    assert response.status_code in ((405,) if accept == "*/*" else (405, 406))
+    assert response["Content-Type"] == "application/json"
+    assert response["Allow"] == "GET, HEAD"
+    assert list(response.json()) == ["detail"]
+
+
+@pytest.mark.parametrize("address", ["/api/docs/", "/api/schema/"])
+def test_the_documentation_refuses_as_json(address: str, api: Client) -> None:
+    for query, accept, status in (("", "image/png", 406), ("?format=bogus", "*/*", 404)):
+        response = api.get(address + query, headers={"accept": accept})
+        assert response.status_code == status
+        assert response["Content-Type"] == "application/json"
+        assert list(response.json()) == ["detail"]
+    assert api.head(address).status_code == 200
+
+
+def test_the_document_has_one_version_whatever_is_asked_for(api: Client) -> None:
+    response = api.get("/api/schema/?version=x%0d%0aa:b")
+    assert response.status_code == 200
+    assert response.content == api.get("/api/schema/").content
