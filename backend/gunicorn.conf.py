@@ -6,3 +6,9 @@ threads = 8
 
 # Nobody uses it, and it would be made in a home directory that a container's user lacks.
 control_socket_disable = True
+
+# The most there is: a long query is the application's to answer, as JSON.
+limit_request_line = 8190
+
+# From loopback they would be believed, and a path that does not fit them is a bare 500.
+forwarder_headers = ""

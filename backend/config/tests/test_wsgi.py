@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 BACKEND = Path(__file__).resolve().parents[2]
 
@@ -60,3 +65,36 @@ def test_a_body_in_another_charset_is_still_refused() -> None:
     assert dict(zip(headers, answers, strict=True)) == dict.fromkeys(headers, 415)
     headers = ["application/json", "application/json; charset=UTF-8"]
     assert statuses(*(("POST", "/api/jobs/", header) for header in headers)) == [400, 400]
+
+
+@pytest.fixture
+def port(outside_environ: dict[str, str]) -> Iterator[int]:
+    """Where gunicorn serves the project, with the settings of gunicorn.conf.py."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "gunicorn", "--bind", "127.0.0.1:0", "config.wsgi"],
+        cwd=BACKEND,
+        env=outside_environ,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stderr is not None
+    try:
+        listening = (re.search(r"http://127\.0\.0\.1:(\d+)", line) for line in server.stderr)
+        yield int(next(filter(None, listening))[1])
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+
+
+def test_gunicorn_leaves_requests_to_the_application(port: int) -> None:
+    def status(path: str, **headers: str) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse().status
+        connection.close()
+        return answer
+
+    request_line = "GET /api/config/?a= HTTP/1.1"
+    assert status("/api/config/?a=" + "x" * (8190 - len(request_line))) == 200
+    for name in ("Script-Name", "SCRIPT_NAME", "Path-Info", "PATH_INFO"):
+        assert status("/api/config/", **{name: "/elsewhere"}) == 200, name
