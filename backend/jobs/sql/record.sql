@@ -9,8 +9,10 @@
 -- A record that is sent a second time, since its first answer was lost, brings its
 -- attempt's fencing token too: the lost round may have claimed the very job again, for
 -- the very worker, and after a manual retry as the very attempt. No later claim may
--- stand in its timeline. A first sending needs no look at it, for a worker claims
--- nothing while it holds an outcome that was never sent.
+-- stand in its timeline. That is asked before the join, where such a record alone costs a
+-- look-up; in the join it made the planner read the whole table. Nobody but the worker
+-- that sends could claim for it meanwhile. A first sending need not ask, for a worker
+-- claims nothing while it holds an outcome that was never sent.
 --
 -- An update that waits for a concurrent one has its fence checked again on the new
 -- version (READ COMMITTED), so a job that was taken meanwhile is left alone.
@@ -45,6 +47,11 @@ WITH input AS MATERIALIZED (
         result, error, message, data,
         fencing_token
     )
+    WHERE i.fencing_token IS NULL
+        OR NOT EXISTS (
+            SELECT FROM jobs_jobevent AS e
+            WHERE e.job_id = i.job_id AND e.type = $event_claimed AND e.id > i.fencing_token
+        )
 ),
 moved AS (
     UPDATE jobs_job AS j SET
@@ -68,13 +75,6 @@ moved AS (
         updated_at = statement_timestamp()
     FROM input AS i
     WHERE $fence
-        AND (
-            i.fencing_token IS NULL
-            OR NOT EXISTS (
-                SELECT FROM jobs_jobevent AS e
-                WHERE e.job_id = j.id AND e.type = $event_claimed AND e.id > i.fencing_token
-            )
-        )
     RETURNING
         j.*, nextval('jobs_jobevent_id_seq') AS event_id,
         i.worker_id, i.delay_seconds, i.message, i.data,
