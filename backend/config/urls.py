@@ -8,7 +8,8 @@ from config import errors
 
 urlpatterns = [
     path("api/", include("jobs.urls")),
-    re_path("^/*api(?:/|$)", errors.unknown_api_path),
+    # In a group, since a pattern that begins with a slash is mostly a mistake (urls.W002).
+    re_path("^(?:/*)api(?:/|$)", errors.unknown_api_path),
     path("admin/", admin.site.urls),
     path("", include("dashboard.urls")),
 ]
