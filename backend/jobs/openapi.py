@@ -177,7 +177,7 @@ list_events = _call(
         OpenApiParameter(
             "job_id",
             OpenApiTypes.UUID,
-            description="In any spelling; an unknown one has no events.",
+            description="An unknown one has no events.",
         ),
     ],
     responses={200: EventPageSerializer, 400: _BAD_INPUT, 503: _UNAVAILABLE},
