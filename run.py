@@ -110,8 +110,8 @@ def main() -> int:
         return 1
     except PermissionError as error:
         print(
-            f"run.py: {error.strerror}: {error.filename}. Another account made it: run this as that "
-            "one, or delete it.",
+            f"run.py: {error.strerror}: {error.filename}. Another account made it: run this as "
+            "that one, or delete it.",
             file=sys.stderr,
         )
         return 1
