@@ -22,6 +22,7 @@ class JobContext:
 
     The context is dead once the handler has returned: a thread that kept it can
     change nothing, although a manual retry could make worker and attempt match again.
+    Raises `ValueError` for a payload that Python does not read.
     """
 
     def __init__(
@@ -34,8 +35,7 @@ class JobContext:
     ) -> None:
         self.job_id: UUID = claimed.owner.job_id
         self.type = claimed.type
-        # Read by the thread that runs the handler, whose failure it is when it cannot be.
-        self.payload: dict[str, Any] = {}
+        self.payload = claimed.payload
         self.attempt = claimed.owner.attempt
         self.max_attempts = claimed.max_attempts
         self.worker_id = claimed.owner.worker_id

@@ -88,12 +88,15 @@ class HandlerThread:
 
     def _outcome(self, claimed: ClaimedAttempt, lease_ends_at: float) -> Record | None:
         """What to record of the attempt; `None` when it was lost meanwhile."""
-        context = JobContext(
-            claimed,
-            lease_ends_at=lease_ends_at,
-            submit=partial(_submit, self._worker.dispatcher, claimed),
-            is_stopping=self._worker.is_stopping,
-        )
+        try:
+            context = JobContext(
+                claimed,
+                lease_ends_at=lease_ends_at,
+                submit=partial(_submit, self._worker.dispatcher, claimed),
+                is_stopping=self._worker.is_stopping,
+            )
+        except ValueError as error:
+            return _failure(claimed, error)
         process_id = os.getpid()
         try:
             record = _run_handler(claimed, context)
@@ -187,7 +190,6 @@ def _run_handler(claimed: ClaimedAttempt, context: JobContext) -> Record:
         )
     logger.debug("%s runs attempt %d of %s", owner.worker_id, owner.attempt, owner.job_id)
     try:
-        context.payload = claimed.payload
         result = handler(context)
     except BaseException as error:
         # SystemExit and KeyboardInterrupt too: a handler's way out is not the worker's.
