@@ -111,14 +111,10 @@ class Dispatcher:
         if self._is_over:
             self._refuse_what_is_left()
 
-    def wake(self) -> None:
-        """Make the dispatcher look around; from any thread or signal handler."""
-        self._inbox.put(None)
-
     def stop_claiming(self) -> None:
-        """Claim nothing more; what runs is still recorded."""
+        """Claim nothing more and record what runs; from any thread or signal handler."""
         self._is_stopping = True
-        self.wake()
+        self._inbox.put(None)  # no message, only a reason to look around
 
     @property
     def is_idle(self) -> bool:
