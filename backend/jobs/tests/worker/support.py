@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connection
 
 from jobs import services
-from jobs.lifecycle import EventType
+from jobs.lifecycle import EventType, Status
 from jobs.models import Job, JobEvent
 from jobs.worker import Worker
 
@@ -81,6 +81,22 @@ def expire_lease(job: Job) -> None:
             "WHERE id = %s AND status = 'running'",
             [job.pk],
         )
+
+
+def take_back(job: Job) -> None:
+    """Let the job's lease have ended and be cleaned up, by us or by the worker under test.
+
+    A worker cleans up once when it starts; a row that it holds at that moment is
+    skipped by our own cleanup, and not yet moved either.
+    """
+    expire_lease(job)
+    wait_until(
+        lambda: (
+            services.cleanup_expired_jobs(),
+            Job.objects.get(pk=job.pk).status != Status.RUNNING,
+        )[1],
+        "the job to be taken back",
+    )
 
 
 @contextmanager

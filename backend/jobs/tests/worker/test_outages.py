@@ -23,6 +23,7 @@ from jobs.tests.worker.support import (
     other_sessions,
     running_worker,
     started,
+    take_back,
     wait_until,
 )
 from jobs.worker import Worker
@@ -243,11 +244,7 @@ def test_an_outcome_held_through_an_outage_is_dropped_when_the_lease_was_lost(
         away.set()
         open_gate(gate)
         wait_until(lambda: "1 records wait" in caplog.text, "the outcome to be held")
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "UPDATE jobs_job SET locked_until = statement_timestamp() - interval '1s'"
-            )
-        services.cleanup_expired_jobs()
+        take_back(job)
         away.clear()
         wait_until(lambda: "taken back before" in caplog.text, "the outcome to be dropped")
     job.refresh_from_db()
@@ -328,8 +325,7 @@ def test_a_resent_outcome_cannot_touch_the_same_workers_claim_after_a_manual_ret
     with running_worker(threads=1) as worker:
         job = create("test.outlive_a_retry", max_attempts=1)
         wait_until(lambda: event_types(job)[-1:] == ["claimed"], "the first claim")
-        expire_lease(job)
-        services.cleanup_expired_jobs()
+        take_back(job)
         services.retry_job(job_id=job.pk)
         # The round that brings the stale outcome claims the job again, for the same
         # worker, as attempt 1; its answer is lost and the outcome is sent again.
