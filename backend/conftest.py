@@ -7,8 +7,20 @@ need a server are skipped by name and the rest still runs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from django.conf import settings
+
+from jobs import memo
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> Iterator[None]:
+    """Each test asks the database anew."""
+    memo.forget_all()
+    yield
+    memo.forget_all()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

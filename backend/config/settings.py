@@ -36,6 +36,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "corsheaders",
+    "django_htmx",  # Its static files.
     "jobs.apps.JobsConfig",
     "dashboard.apps.DashboardConfig",
     "config",  # After the accounts, whose pages its admin replaces.
@@ -103,6 +104,9 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+LOGIN_URL = "admin:login"
+# Whoever reaches a development server may use its API as well.
+DASHBOARD_ACCESS = "open" if DEBUG else "login"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not DEBUG
 
 LANGUAGE_CODE = "en-us"

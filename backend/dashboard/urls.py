@@ -1,9 +1,26 @@
-"""The web page's addresses; until there is a page, the front door leads to the API's."""
+"""The pages' addresses; mount them anywhere, under the namespace they bring."""
 
-from django.urls import URLPattern, path
-from django.views.generic import RedirectView
+from __future__ import annotations
+
+from django.urls import path
+
+from dashboard.views.events import Events
+from dashboard.views.failures import Failures
+from dashboard.views.job import JobPage
+from dashboard.views.jobs import Jobs
+from dashboard.views.new_job import NewJob
+from dashboard.views.overview import Overview
+from dashboard.views.search import Search
+from dashboard.views.workers import Workers
 
 app_name = "dashboard"
-urlpatterns: list[URLPattern] = [
-    path("", RedirectView.as_view(url="/api/docs/"), name="home"),
+urlpatterns = [
+    path("", Overview.as_view(), name="overview"),
+    path("search/", Search.as_view(), name="search"),
+    path("jobs/", Jobs.as_view(), name="jobs"),
+    path("jobs/new/", NewJob.as_view(), name="new_job"),
+    path("jobs/<str:job_id>/", JobPage.as_view(), name="job"),
+    path("failures/", Failures.as_view(), name="failures"),
+    path("events/", Events.as_view(), name="events"),
+    path("workers/", Workers.as_view(), name="workers"),
 ]

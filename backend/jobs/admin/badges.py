@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from jobs.admin.text import shown
+from jobs.display import shown
 from jobs.lifecycle import EventType, Status
 
 STATUS_TONES = {

@@ -17,8 +17,9 @@ from jobs.admin.badges import event_badge
 from jobs.admin.cut import events_with_texts
 from jobs.admin.filters import EventTypeFilter, JobFilter
 from jobs.admin.read_only import ReadOnlyAdmin
-from jobs.admin.text import cell, job_link, plain, section, short_id, shown
+from jobs.admin.text import cell, job_link, plain, section
 from jobs.admin.times import moment
+from jobs.display import short_id, shown
 from jobs.models import Job, JobEvent
 
 

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 
 from jobs.admin.search import as_uuid, containing
-from jobs.admin.text import shown
+from jobs.display import shown
 from jobs.lifecycle import EventType, Status
 
 

@@ -11,8 +11,9 @@ from django.utils.html import format_html
 from jobs.admin import limits
 from jobs.admin.badges import event_badge, status_badge
 from jobs.admin.cut import events_with_texts
-from jobs.admin.text import plain, section, short_id, shown
+from jobs.admin.text import plain, section
 from jobs.admin.times import dated, moment
+from jobs.display import short_id, shown
 from jobs.models import JobEvent
 
 

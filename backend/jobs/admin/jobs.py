@@ -23,8 +23,9 @@ from jobs.admin.filters import AttentionFilter, StatusFilter, TypeFilter
 from jobs.admin.job_page import job_page
 from jobs.admin.retry import RetryAdmin
 from jobs.admin.search import as_uuid
-from jobs.admin.text import cell, short_id
+from jobs.admin.text import cell
 from jobs.admin.times import distance, short_moment
+from jobs.display import short_id
 from jobs.lifecycle import TRANSITIONS, EventType, Status
 from jobs.models import Job
 from jobs.validation import parse_uuid

@@ -19,7 +19,7 @@ from django.urls import URLPattern, path
 from jobs import services
 from jobs.admin import limits
 from jobs.admin.read_only import ReadOnlyAdmin
-from jobs.admin.text import short_id, shown
+from jobs.display import short_id, shown
 from jobs.errors import JobNotFound, TransitionRefused
 from jobs.models import Job
 from jobs.validation import parse_uuid

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 from uuid import UUID
 
@@ -10,18 +9,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from jobs.display import shown
+
 EMPTY = mark_safe('<span class="rl-empty">\N{EN DASH}</span>')
-
-# Control characters and those that reorder the text around them. The marks that
-# right-to-left languages need are left alone; the style sheet isolates each text.
-_UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
-def shown(text: str, max_chars: int | None = None) -> str:
-    """`text` as a page may show it: hidden characters spelled out, cut with an ellipsis."""
-    if max_chars is not None and len(text) > max_chars:
-        text = text[:max_chars] + "…"
-    return _UNSHOWABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def cell(text: str | None, max_chars: int, css_class: str = "") -> str:
@@ -50,11 +40,6 @@ def section(title: str, text: str | None, total_chars: int | None) -> dict[str, 
         "shown_chars": f"{len(text or ''):,}",
         "total_chars": f"{total_chars:,}" if cut else None,
     }
-
-
-def short_id(job_id: UUID) -> str:
-    """Both ends of an id: ids made in the same minute share the first eight digits."""
-    return f"{str(job_id)[:8]}…{str(job_id)[-6:]}"
 
 
 def job_link(job_id: UUID, text: str) -> SafeString:

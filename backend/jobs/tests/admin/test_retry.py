@@ -8,7 +8,7 @@ from django.test import Client
 
 from jobs import services
 from jobs.admin import limits
-from jobs.admin.text import short_id
+from jobs.display import short_id
 from jobs.errors import JobNotFound
 from jobs.models import Job, JobEvent
 from jobs.tests.admin.conftest import (

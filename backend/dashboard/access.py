@@ -1,0 +1,45 @@
+"""Who may look and who may act.
+
+`DASHBOARD_ACCESS` decides: with `"login"`, the default, a page wants a user of the
+project who has the permission for it; with `"open"` everybody may do everything.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+OPEN, LOGIN = "open", "login"
+MODES = (OPEN, LOGIN)
+
+SEE, RETRY, CREATE = "jobs.view_job", "jobs.change_job", "jobs.add_job"
+
+
+def mode() -> str:
+    """The mode in force."""
+    value: str = getattr(settings, "DASHBOARD_ACCESS", LOGIN)
+    return value
+
+
+def allows(request: HttpRequest, permission: str) -> bool:
+    """Whether whoever sent the request may do this."""
+    if mode() == OPEN:
+        return True
+    user = getattr(request, "user", None)
+    return bool(user and user.is_active and user.has_perm(permission))
+
+
+def refusal(request: HttpRequest, permission: str) -> HttpResponseBase | None:
+    """The way to the login for a stranger, `None` for whoever may.
+
+    Raises `PermissionDenied` for a user who lacks the permission.
+    """
+    if allows(request, permission):
+        return None
+    user = getattr(request, "user", None)
+    if user is not None and user.is_authenticated:
+        raise PermissionDenied(f"This needs the permission {permission}.")
+    return redirect_to_login(request.get_full_path())

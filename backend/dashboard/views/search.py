@@ -1,0 +1,28 @@
+"""The search box: an id goes straight to the job, other text to the list."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from dashboard.pages import Page
+from dashboard.questions import Question
+from jobs.validation import parse_uuid
+
+
+class Search(Page):
+    """Where a search leads; it shows nothing itself and asks the database nothing."""
+
+    def get(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        """A redirect."""
+        question = Question(request)
+        text = question.text("q")
+        question.check()
+        job_id = parse_uuid(text)
+        if job_id is not None:
+            return redirect("dashboard:job", job_id=job_id)
+        jobs = reverse("dashboard:jobs")
+        return redirect(f"{jobs}?{urlencode({'type': text})}" if text else jobs)

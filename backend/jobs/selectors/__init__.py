@@ -1,0 +1,23 @@
+"""Everything that is shown: lists, one job, timelines, the feed, the counts.
+
+Reads only; `services` holds what changes. Times are compared with the database's
+clock.
+"""
+
+from jobs.selectors.event_lists import TIMELINE_LIMIT, Timeline, events, timeline, was_recorded
+from jobs.selectors.job_lists import job, job_is_made_of, jobs
+from jobs.selectors.queue_stats import Stats, queue_is_writable, stats
+
+__all__ = [
+    "TIMELINE_LIMIT",
+    "Stats",
+    "Timeline",
+    "events",
+    "job",
+    "job_is_made_of",
+    "jobs",
+    "queue_is_writable",
+    "stats",
+    "timeline",
+    "was_recorded",
+]

@@ -1,0 +1,36 @@
+"""Jobs, one or many."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from jobs.errors import JobNotFound
+from jobs.lifecycle import Status
+from jobs.models import Job, JobQuerySet
+
+
+def jobs(*, status: Status | None = None, type_contains: str = "") -> JobQuerySet:
+    """The jobs, newest first, that match what is given."""
+    found = Job.objects.newest_first()
+    if status is not None:
+        found = found.in_status(status)
+    if type_contains:
+        found = found.of_type_containing(type_contains)
+    return found
+
+
+def job(job_id: UUID) -> Job:
+    """The job of that id; raises `JobNotFound`."""
+    found = Job.objects.filter(pk=job_id).first()
+    if found is None:
+        raise JobNotFound(job_id)
+    return found
+
+
+def job_is_made_of(job_id: UUID, *, type: str, payload: dict[str, Any]) -> bool:  # noqa: A002
+    """Whether the stored job has this type and payload, compared as `jsonb` does.
+
+    There `1` equals `1.0` and `true` does not equal `1`; Python thinks otherwise.
+    """
+    return Job.objects.filter(pk=job_id, type=type, payload=payload).exists()

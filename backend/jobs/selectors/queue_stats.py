@@ -1,0 +1,55 @@
+"""The queue as a whole: its counts, and whether it can be used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connections, router
+
+from jobs import sql
+from jobs.lifecycle import Status
+from jobs.models import Job
+
+_STATS = sql.load("stats")
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The queue in numbers, all of one moment."""
+
+    total: int
+    by_status: dict[str, int]
+    overdue_running: int
+    retries_pending: int
+    oldest_queued_at: datetime | None
+
+
+def stats() -> Stats:
+    """The counts, in one statement, so that they add up while workers run."""
+    with connections[router.db_for_read(Job)].cursor() as cursor:
+        cursor.execute(_STATS)
+        row = cursor.fetchone()
+    total, queued, running, failed, overdue_running, retries_pending, oldest_queued_at = row
+    counts = {Status.QUEUED: queued, Status.RUNNING: running, Status.FAILED: failed}
+    counts[Status.SUCCEEDED] = total - sum(counts.values())
+    return Stats(
+        total=total,
+        by_status={status.value: counts[status] for status in Status},
+        overdue_running=overdue_running,
+        retries_pending=retries_pending,
+        oldest_queued_at=oldest_queued_at,
+    )
+
+
+def queue_is_writable() -> bool:
+    """Whether the queue's tables can be read and the database takes writes.
+
+    A standby and a read-only database answer, but nothing can be queued there.
+    """
+    with connections[router.db_for_write(Job)].cursor() as cursor:
+        cursor.execute(
+            "SELECT current_setting('transaction_read_only') = 'off', EXISTS (TABLE jobs_job)"
+        )
+        row = cursor.fetchone()
+    return bool(row and row[0])
