@@ -7,6 +7,7 @@ Each `.sql` file argues for its own shape. `$names` in them are replaced here fr
 - `$target`            the status a recorded attempt leads to
 - `$queued` … `$failed`, `$event_…`, `$source_of_…`, `$target_of_…`   quoted literals
 - `$statuses_with_<column>`   the statuses whose shape fills that column
+- `$normalised_error`  what `j.last_error` has in common with its like; see `errors`
 - `$columns`           what the statement answers with
 """
 
@@ -16,6 +17,7 @@ from importlib.resources import files
 from string import Template
 
 from jobs.lifecycle import SHAPE_COLUMNS, SHAPES, TRANSITIONS, EventType, Status
+from jobs.sql.errors import normalised
 
 # A worker owns an attempt while the row still says so, word for word. Dropping any
 # one of these lets a stale worker write over a later attempt.
@@ -55,7 +57,11 @@ def _quoted(values: list[str]) -> str:
 
 
 def _names() -> dict[str, str]:
-    names = {"fence": FENCE, "target": _TARGET}
+    names = {
+        "fence": FENCE,
+        "target": _TARGET,
+        "normalised_error": normalised("j.last_error"),
+    }
     for status in Status:
         names[status.value] = f"'{status.value}'"
     for event in EventType:
