@@ -46,7 +46,8 @@ _RECORD_EXPIRED = sql.load(
 )
 _RECORD_MANY = sql.load("record", ("id", "worker_id", "attempts"))
 _EXPIRED = sql.load("expired")
-_RETRY = sql.load("retry")
+_RETRY_ONE = sql.load("retry")
+_RETRY_MANY = sql.load("retry", ("id",), on_locked="SKIP LOCKED")
 
 # What the planner may not use in these transactions. All that is left are index
 # look-ups and nested loops, which cost the same whatever the table's statistics say,
@@ -71,6 +72,9 @@ _AS_BEFORE: Statement = (
     + ", 'lock_timeout')",
     {},
 )
+
+# One transaction holds this many rows at most, for well under a second.
+MAX_RETRIES_AT_ONCE = 500
 
 # How often a create looks again for a job that held its key and vanished.
 _CREATE_TRIES = 5
@@ -99,6 +103,19 @@ class Exchange:
 
     recorded: frozenset[Owner]
     claimed: list[ClaimedAttempt]
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """What became of each job of a bulk retry.
+
+    `skipped` says in which status the others are: `None` for a job that is not there.
+    `FAILED` are those that somebody else was just retrying, or that failed later than
+    was asked for.
+    """
+
+    retried: list[UUID]
+    skipped: dict[UUID, Status | None]
 
 
 def create_job(
@@ -225,7 +242,7 @@ def retry_job(*, job_id: UUID) -> Job:
         job_id = Owner.checked(job_id, "", 0).job_id
     except InvalidJob:
         raise JobNotFound(job_id) from None
-    jobs = _jobs(_RETRY, {"job_id": job_id})
+    jobs = _jobs(_RETRY_ONE, {"job_ids": [job_id], "as_of": None})
     if jobs:
         return jobs[0]
     status = Job.objects.using(_alias()).filter(pk=job_id).values_list("status", flat=True).first()
@@ -234,6 +251,34 @@ def retry_job(*, job_id: UUID) -> Job:
     source = TRANSITIONS[EventType.MANUAL_RETRY].source
     assert source is not None
     raise TransitionRefused(job_id, EventType.MANUAL_RETRY, Status(status), source)
+
+
+def retry_jobs(*, job_ids: Sequence[UUID], as_of: datetime | None = None) -> Retries:
+    """Queue those of these jobs that are failed again, each as `retry_job` does.
+
+    One transaction; every job is retried once or skipped whole, and nothing waits: a job
+    that somebody else is just retrying is skipped. With `as_of`, a time of the database's
+    clock, so is a job that failed later. Raises `InvalidJob` for more than
+    `MAX_RETRIES_AT_ONCE` ids, for what is no id, and for a naive `as_of`.
+    """
+    if len(job_ids) > MAX_RETRIES_AT_ONCE:
+        raise InvalidJob("job_ids", f"At most {MAX_RETRIES_AT_ONCE} jobs at once.")
+    if as_of is not None and as_of.tzinfo is None:
+        raise InvalidJob("as_of", "Must have a time zone.")
+    wanted = list(dict.fromkeys(Owner.checked(job_id, "", 0).job_id for job_id in job_ids))
+    if not wanted:
+        return Retries([], {})
+    with transaction.atomic(using=_alias()):
+        with connections[_alias()].cursor() as cursor:
+            cursor.execute(_RETRY_MANY, {"job_ids": wanted, "as_of": as_of})
+            retried = {job_id for (job_id,) in cursor.fetchall()}
+        left = [job_id for job_id in wanted if job_id not in retried]
+        found = Job.objects.using(_alias()).filter(pk__in=left).values_list("pk", "status")
+        status_of = {job_id: Status(status) for job_id, status in found} if left else {}
+    return Retries(
+        [job_id for job_id in wanted if job_id in retried],
+        {job_id: status_of.get(job_id) for job_id in left},
+    )
 
 
 def record_and_claim(

@@ -9,6 +9,7 @@ Each `.sql` file argues for its own shape. `$names` in them are replaced here fr
 - `$statuses_with_<column>`   the statuses whose shape fills that column
 - `$normalised_error`  what `j.last_error` has in common with its like; see `errors`
 - `$columns`           what the statement answers with
+- `$on_locked`         what a lock clause does about a row that somebody else holds
 """
 
 from __future__ import annotations
@@ -76,10 +77,13 @@ def _names() -> dict[str, str]:
     return names
 
 
-def load(name: str, columns: tuple[str, ...] = JOB_COLUMNS) -> str:
-    """The statement in `<name>.sql`, answering with `columns`, comments left out."""
+def load(name: str, columns: tuple[str, ...] = JOB_COLUMNS, on_locked: str = "") -> str:
+    """The statement in `<name>.sql`, answering with `columns`, comments left out.
+
+    `on_locked` is `SKIP LOCKED` or, to wait, empty.
+    """
     text = files(__package__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
     statement = "\n".join(
         line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("--")
     )
-    return Template(statement).substitute(_names(), columns=", ".join(columns))
+    return Template(statement).substitute(_names(), columns=", ".join(columns), on_locked=on_locked)

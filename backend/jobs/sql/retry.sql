@@ -1,17 +1,25 @@
--- Puts one failed job back in the queue with all its attempts, and tells what was
--- cleared. A job in any other status is not touched and no row is answered.
+-- Puts failed jobs back in the queue with all their attempts, and tells of each what was
+-- cleared. A job in any other status is not touched and no row is answered for it; nor
+-- is one that failed after %(as_of)s, where that is given: whoever retries all that had
+-- failed by then does not mean those that were retried meanwhile and failed again.
+--
+-- $on_locked: one job is waited for, of many the locked ones are passed over. So two
+-- that retry the same many in any order do not wait for each other in a circle.
 --
 -- `wanted` is MATERIALIZED so that the planner cannot see the condition of
 -- jobs_job_status_idx: with statistics from before there were failures it read that
 -- index from end to end, 202,000 buffers for one retry among 200,000 failed jobs.
 WITH wanted AS MATERIALIZED (
-    SELECT %(job_id)s::uuid AS id, $source_of_manual_retry AS source
+    SELECT
+        given.id, $source_of_manual_retry AS source, %(as_of)s::timestamptz AS as_of
+    FROM unnest(%(job_ids)s::uuid[]) AS given (id)
 ),
 failed AS (
     SELECT j.id, j.attempts, j.last_error, j.finished_at
     FROM wanted
     JOIN jobs_job AS j ON j.id = wanted.id AND j.status = wanted.source
-    FOR NO KEY UPDATE OF j
+        AND (wanted.as_of IS NULL OR j.finished_at <= wanted.as_of)
+    FOR NO KEY UPDATE OF j $on_locked
 ),
 moved AS (
     UPDATE jobs_job AS j SET

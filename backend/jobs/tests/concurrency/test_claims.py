@@ -124,7 +124,10 @@ def test_an_event_of_a_job_that_is_being_retried_does_not_wait() -> None:
     assert "progress" in event_types(job.id)
 
 
-@pytest.mark.parametrize("statement", [services._CLAIM_ONE, services._EXPIRED, services._RETRY])
+@pytest.mark.parametrize(
+    "statement",
+    [services._CLAIM_ONE, services._EXPIRED, services._RETRY_ONE, services._RETRY_MANY],
+)
 def test_the_row_locks_taken_before_the_update_are_the_weakest(statement: str) -> None:
     assert "FOR NO KEY UPDATE" in statement
     assert "FOR UPDATE" not in statement

@@ -111,7 +111,7 @@ def test_a_retry_finds_its_job_by_the_primary_key(analysed: str) -> None:
     if analysed == "each time":
         sql("ANALYZE jobs_job")
     last = Job.objects.in_status(Status.FAILED).order_by("-locked_until", "-id")[0]
-    plan = explained(services._RETRY, {"job_id": last.id})
+    plan = explained(services._RETRY_ONE, {"job_ids": [last.id], "as_of": None})
     print(plan.buffers)
     assert plan.scans == {"jobs_job_pkey"}
     assert plan.buffers <= 80
