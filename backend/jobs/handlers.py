@@ -15,7 +15,7 @@ __all__ = ["register"]
 _MAX_SLEEP_SECONDS = 3600
 
 
-@register("demo.success")
+@register("demo.success", example={"sleep_seconds": 1})
 def success(context: JobContext) -> dict[str, Any]:
     """Sleeps `sleep_seconds` (1), renews its lease, reports progress, succeeds."""
     seconds = _sleep_seconds(context, default=1)
@@ -25,7 +25,7 @@ def success(context: JobContext) -> dict[str, Any]:
     return {"ok": True, "slept_seconds": seconds}
 
 
-@register("demo.fail")
+@register("demo.fail", example={"error": "Intentional demo failure"})
 def fail(context: JobContext) -> None:
     """Reports progress, then fails with `error` (`Intentional demo failure`)."""
     error = context.payload.get("error", "Intentional demo failure")
@@ -35,7 +35,7 @@ def fail(context: JobContext) -> None:
     raise HandlerFailed(error)
 
 
-@register("demo.slow")
+@register("demo.slow", example={"sleep_seconds": 10})
 def slow(context: JobContext) -> dict[str, Any]:
     """Sleeps `sleep_seconds` (10) in steps, renewing and reporting at each."""
     seconds = _sleep_seconds(context, default=10)
@@ -52,7 +52,7 @@ def slow(context: JobContext) -> dict[str, Any]:
     return {"ok": True, "slept_seconds": seconds}
 
 
-@register("demo.timeout")
+@register("demo.timeout", example={"sleep_seconds": 60})
 def timeout(context: JobContext) -> dict[str, Any]:
     """Sleeps `sleep_seconds` (60) without renewing, so that its lease runs out."""
     seconds = _sleep_seconds(context, default=60)
@@ -60,7 +60,7 @@ def timeout(context: JobContext) -> dict[str, Any]:
     return {"ok": True, "slept_seconds": seconds}
 
 
-@register("demo.flaky")
+@register("demo.flaky", example={"fail_until_attempt": 2})
 def flaky(context: JobContext) -> dict[str, Any]:
     """Fails on every attempt before `fail_until_attempt` (2), succeeds on it."""
     until = context.payload.get("fail_until_attempt", 2)

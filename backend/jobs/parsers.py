@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Mapping
 from typing import IO, Any
@@ -19,11 +17,8 @@ from rest_framework.parsers import BaseParser
 
 from jobs import conf
 from jobs.storable import is_storable_text
+from jobs.strict_json import NotStrictJSON, problem_of, read_object
 
-# Strings first: a bracket inside one opens nothing. The last alternative is a string
-# that never ends, which would otherwise be tried again from each of its quotes.
-_STRINGS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
-_ALL_BUT_BRACKETS = re.compile(r"[^\[\]{}]+")
 # No longer, since it is compared as a number; what is not of this form is measured.
 _LENGTH = re.compile(r"[0-9]{1,20}")
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([^";\s]*)', re.IGNORECASE)
@@ -99,58 +94,14 @@ def _decoded(body: bytes) -> str:
 
 def parse_object(text: str) -> dict[str, Any]:
     """`text` as a JSON object whose every string and number can be stored."""
-    _refuse_deep_nesting(text)
     try:
-        value = json.loads(text, parse_int=_whole_number)
-    except json.JSONDecodeError as error:
-        raise ParseError(
-            f"The body is not JSON: {error.msg} at line {error.lineno} column {error.colno}."
-        ) from None
-    if not isinstance(value, dict):
-        raise ParseError("The body must be a JSON object.")
+        value = read_object(text, MAX_BODY_DEPTH)
+    except NotStrictJSON as error:
+        raise ParseError(f"The body {error}") from None
     for key, item in value.items():
         if not is_storable_text(key):
             raise ParseError("A field's name holds NUL characters or lone surrogates.")
-        problem = _problem(item)
+        problem = problem_of(item)
         if problem:
             raise ValidationError({key: [problem]})
     return value
-
-
-class _TooLong:
-    """Stands for an integer of more digits than Python reads."""
-
-
-def _whole_number(digits: str) -> int | _TooLong:
-    try:
-        return int(digits)
-    except ValueError:
-        return _TooLong()
-
-
-def _refuse_deep_nesting(text: str) -> None:
-    # Before parsing, since the parser itself recurses.
-    if text.count("[") + text.count("{") <= MAX_BODY_DEPTH:
-        return
-    depth = 0
-    for bracket in _ALL_BUT_BRACKETS.sub("", _STRINGS.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
-        if depth > MAX_BODY_DEPTH:
-            raise ParseError(f"The body is nested deeper than {conf.MAX_JSON_DEPTH}.")
-
-
-def _problem(value: Any) -> str:
-    """Why `value` cannot be stored, or nothing; its depth is known to be small."""
-    if isinstance(value, str):
-        if not is_storable_text(value):
-            return "NUL characters and lone surrogates are not allowed."
-    elif isinstance(value, float):
-        if not math.isfinite(value):
-            return "NaN, Infinity and numbers too large for a float are not allowed."
-    elif isinstance(value, _TooLong):
-        return "An integer has more digits than can be read."
-    elif isinstance(value, dict):
-        return next(filter(None, map(_problem, (*value, *value.values()))), "")
-    elif isinstance(value, list):
-        return next(filter(None, map(_problem, value)), "")
-    return ""
