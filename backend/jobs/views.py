@@ -26,10 +26,14 @@ from rest_framework.views import APIView
 from jobs import conf, openapi, query, registry, selectors, services, validation
 from jobs.deadline import database_deadline
 from jobs.errors import JobNotFound
-from jobs.exception_handler import DATABASE_UNAVAILABLE, log_database_error
+from jobs.exception_handler import (
+    DATABASE_UNAVAILABLE,
+    exception_handler,
+    log_database_error,
+)
 from jobs.lifecycle import EventType, Status
 from jobs.pagination import EventPagination, JobPagination
-from jobs.parsers import LengthRequired
+from jobs.parsers import LengthRequired, StrictJSONParser
 from jobs.serializers import (
     WORKER_SETTINGS,
     ConfigSerializer,
@@ -52,8 +56,22 @@ def answer_in_time() -> AbstractContextManager[None]:
     return database_deadline(API_DEADLINE_SECONDS)
 
 
-class QueueView(APIView):
+class ContractView(APIView):
+    """A view whose errors are the contract's, whatever the project's REST framework does.
+
+    Who may call it is the project's to say: by its authentication and permission classes.
+    """
+
+    def get_exception_handler(self) -> Any:
+        """Ours, not the project's."""
+        return exception_handler
+
+
+class QueueView(ContractView):
     """What all views of the API share."""
+
+    renderer_classes = (JSONRenderer,)
+    parser_classes = (StrictJSONParser,)
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         """A request whose query is read as UTF-8, whatever charset its body claims."""
@@ -161,7 +179,7 @@ class JobsView(QueueView):
             JobSerializer(job).data, status.HTTP_201_CREATED if created else status.HTTP_200_OK
         )
         if created:
-            response["Location"] = request.build_absolute_uri(reverse("job", args=[job.pk]))
+            response["Location"] = request.build_absolute_uri(reverse("jobs:job", args=[job.pk]))
         else:
             response["Idempotent-Replay"] = "true"
         if not same:
@@ -190,7 +208,7 @@ class JobEventsView(QueueView):
             timeline = selectors.timeline(_id(job_id))
         response = Response(JobEventSerializer(timeline.events, many=True).data)
         if timeline.is_cut:
-            feed = f"{reverse('job-events')}?{urlencode({'job_id': _id(job_id)})}"
+            feed = f"{reverse('jobs:job-events')}?{urlencode({'job_id': _id(job_id)})}"
             response["Link"] = f'<{request.build_absolute_uri(feed)}>; rel="collection"'
         return response
 
@@ -231,7 +249,7 @@ class EventsView(QueueView):
         return pages.get_paginated_response(JobEventSerializer(page, many=True).data)
 
 
-class DocumentView(APIView):
+class DocumentView(ContractView):
     """What the two views of the documentation share: their refusals are JSON.
 
     Their own renderers know one template, or one format, which an error is not.
@@ -260,3 +278,5 @@ class SchemaView(DocumentView, SpectacularAPIView):
 
 class DocsView(DocumentView, SpectacularSwaggerView):
     """The OpenAPI document as a page."""
+
+    url_name = "jobs:schema"

@@ -7,9 +7,13 @@ no page can put a job in a state the services would refuse.
 Every page costs the same whatever the tables hold: a fixed number of queries,
 counts that stop, orders that an index serves, and texts that the database cuts
 before they travel. `limits` has every number of it.
+
+Its pages are drawn by Unfold: a project that does not have that among its apps has the
+dashboard, and these models are not in its admin.
 """
 
-from jobs.admin.events import JobEventAdmin
-from jobs.admin.jobs import JobAdmin
+from django.apps import apps
 
-__all__ = ["JobAdmin", "JobEventAdmin"]
+if apps.is_installed("unfold"):
+    from jobs.admin.events import JobEventAdmin as JobEventAdmin
+    from jobs.admin.jobs import JobAdmin as JobAdmin
