@@ -4,6 +4,7 @@ Reads only; `services` holds what changes. Times are compared with the database'
 clock.
 """
 
+from jobs.selectors.event_feed import EventPage, events_after, events_before
 from jobs.selectors.event_lists import TIMELINE_LIMIT, Timeline, events, timeline, was_recorded
 from jobs.selectors.failures import (
     FailureGroup,
@@ -13,14 +14,21 @@ from jobs.selectors.failures import (
 )
 from jobs.selectors.job_lists import job, job_is_made_of, jobs
 from jobs.selectors.queue_stats import Stats, queue_is_writable, stats
+from jobs.selectors.workers import RunningJob, WorkerSeen, WorkersSeen, workers_seen
 
 __all__ = [
     "TIMELINE_LIMIT",
+    "EventPage",
     "FailureGroup",
     "FailureGroups",
+    "RunningJob",
     "Stats",
     "Timeline",
+    "WorkerSeen",
+    "WorkersSeen",
     "events",
+    "events_after",
+    "events_before",
     "failure_groups",
     "job",
     "job_is_made_of",
@@ -30,4 +38,5 @@ __all__ = [
     "stats",
     "timeline",
     "was_recorded",
+    "workers_seen",
 ]

@@ -14,6 +14,7 @@ from django.db.models import F, Func, TextField
 from jobs import sql
 from jobs.memo import at_most_every
 from jobs.models import Job
+from jobs.selectors.patterns import containing
 from jobs.sql import errors
 
 # Each failed job is a page of the table somewhere; see the statement for what the
@@ -93,7 +94,7 @@ def failure_groups(
         "since": since,
         "span_seconds": None if span is None else span.total_seconds(),
         "part_seconds": None if span is None else span.total_seconds() / PARTS,
-        "pattern": _containing(type),
+        "pattern": containing(type),
     }
     with connections[router.db_for_read(Job)].cursor() as cursor:
         cursor.execute(_GROUPS, parameters)
@@ -134,9 +135,3 @@ def _per_part(moments: Iterable[datetime], since: datetime, until: datetime) -> 
     for moment in moments:
         counts[min(PARTS - 1, (moment - since) // length)] += 1
     return tuple(counts)
-
-
-def _containing(text: str) -> str:
-    for special in ("\\", "%", "_"):
-        text = text.replace(special, "\\" + special)
-    return f"%{text}%"

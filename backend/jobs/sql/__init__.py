@@ -77,13 +77,20 @@ def _names() -> dict[str, str]:
     return names
 
 
-def load(name: str, columns: tuple[str, ...] = JOB_COLUMNS, on_locked: str = "") -> str:
+def load(
+    name: str,
+    columns: tuple[str, ...] = JOB_COLUMNS,
+    on_locked: str = "",
+    **names: str,
+) -> str:
     """The statement in `<name>.sql`, answering with `columns`, comments left out.
 
-    `on_locked` is `SKIP LOCKED` or, to wait, empty.
+    `on_locked` is `SKIP LOCKED` or, to wait, empty; `names` are further `$names` of it.
     """
     text = files(__package__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
     statement = "\n".join(
         line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("--")
     )
-    return Template(statement).substitute(_names(), columns=", ".join(columns), on_locked=on_locked)
+    return Template(statement).substitute(
+        {**_names(), **names}, columns=", ".join(columns), on_locked=on_locked
+    )

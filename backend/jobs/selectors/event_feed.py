@@ -1,0 +1,151 @@
+"""The feed, read in either direction at a bounded cost.
+
+Whatever is asked for, only so many events are looked at, in the order of an index: that
+of the job, that of a rare type, or of the feed itself. An answer says how far it came,
+and the next question goes on from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from jobs import sql
+from jobs.lifecycle import EventType
+from jobs.models import SPARSE_EVENT_TYPES, JobEvent
+from jobs.selectors.patterns import containing
+
+# How many events are looked at, a stretch at a time: mostly the first one has enough.
+# Neighbours in the feed share pages; those of one job or one rare type do not.
+_STRETCHES_OF_NEIGHBOURS = (1_000, 4_000, 10_000)
+_STRETCHES_OF_SCATTERED = (500, 2_500)
+MAX_EVENTS_LOOKED_AT = sum(_STRETCHES_OF_NEIGHBOURS)
+
+_LARGEST_ID = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events in the order that was asked for, and how to go on.
+
+    `next_id` is the last event that was told, or that was looked at where fewer were
+    found than asked for: the next question's cursor; `None` where nothing was read.
+    `has_more`: there is something beyond it. `events_read` were looked at, to the one of
+    `looked_to`; `is_cut`: the looking was ended, not the feed.
+    """
+
+    events: tuple[JobEvent, ...]
+    next_id: int | None
+    has_more: bool
+    events_read: int
+    looked_to: datetime | None
+    is_cut: bool
+
+
+def events_before(
+    event_id: int | None = None,
+    limit: int = 50,
+    type: EventType | None = None,  # noqa: A002 - the contract's own name
+    job_id: UUID | None = None,
+    worker_contains: str = "",
+) -> EventPage:
+    """At most `limit` events that match, newest first, older than `event_id` (`None`: all).
+
+    An event may become visible after newer ones were told: its transaction drew its id
+    early and ended late. Whoever follows the feed reads its newest part again as a whole.
+    """
+    return _page(event_id, limit, type, job_id, worker_contains, newest_first=True)
+
+
+def events_after(
+    event_id: int = 0,
+    limit: int = 50,
+    type: EventType | None = None,  # noqa: A002 - the contract's own name
+    job_id: UUID | None = None,
+    worker_contains: str = "",
+) -> EventPage:
+    """At most `limit` events that match, oldest first, newer than `event_id`.
+
+    An event may become visible after newer ones were told (see `events_before`): whoever
+    must not miss one asks again from a little before what it has, and drops the ids it
+    knows.
+    """
+    return _page(event_id, limit, type, job_id, worker_contains, newest_first=False)
+
+
+def _page(
+    cursor: int | None,
+    limit: int,
+    event_type: EventType | None,
+    job_id: UUID | None,
+    worker_contains: str,
+    *,
+    newest_first: bool,
+) -> EventPage:
+    indexed, filters = "true", []
+    stretches: tuple[int, ...] = _STRETCHES_OF_NEIGHBOURS
+    if job_id is not None:
+        indexed, stretches = "job_id = %(job_id)s", _STRETCHES_OF_SCATTERED
+    if event_type is not None:
+        if job_id is None and event_type.value in SPARSE_EVENT_TYPES:
+            indexed, stretches = "type = %(type)s", _STRETCHES_OF_SCATTERED
+        else:
+            filters.append("s.type = %(type)s")
+    if worker_contains:
+        filters.append("coalesce(s.worker_id ILIKE %(worker)s, false)")
+    if not filters:
+        stretches = (limit + 1,)
+    statement = _statement(indexed, " AND ".join(filters) or "true", newest_first)
+    parameters: dict[str, Any] = {
+        "cursor": cursor if cursor is not None else _LARGEST_ID,
+        "type": event_type.value if event_type is not None else None,
+        "job_id": job_id,
+        "worker": containing(worker_contains),
+    }
+    return _read(statement, parameters, limit, stretches)
+
+
+@cache
+def _statement(indexed: str, wanted: str, newest_first: bool) -> str:
+    return sql.load(
+        "event_feed",
+        indexed=indexed,
+        wanted=wanted,
+        comes_after="<" if newest_first else ">",
+        direction="DESC" if newest_first else "ASC",
+        last="min" if newest_first else "max",
+    )
+
+
+def _read(
+    statement: str, parameters: dict[str, Any], limit: int, stretches: tuple[int, ...]
+) -> EventPage:
+    found: list[JobEvent] = []
+    events_read, last, is_at_end = 0, None, False
+    for stretch in stretches:
+        wanted = limit + 1 - len(found)
+        rows: list[Any] = list(
+            JobEvent.objects.raw(statement, {**parameters, "stretch": stretch, "limit": wanted})
+        )
+        found.extend([row for row in rows if row.is_wanted][:wanted])
+        is_at_end = not rows or rows[0].events_read < stretch
+        if rows:
+            events_read += rows[0].events_read
+            last = rows[-1]
+            parameters = {**parameters, "cursor": rows[0].last_id}
+        if is_at_end or len(found) > limit:
+            break
+    if len(found) > limit:
+        told = tuple(found[:limit])
+        return EventPage(told, told[-1].pk, True, events_read, told[-1].created_at, False)
+    return EventPage(
+        events=tuple(found),
+        next_id=last.pk if last is not None else None,
+        has_more=not is_at_end,
+        events_read=events_read,
+        looked_to=last.created_at if last is not None else None,
+        is_cut=not is_at_end,
+    )
