@@ -13,29 +13,47 @@ from jobs.selectors.failures import (
     normalised_error,
 )
 from jobs.selectors.job_lists import job, job_is_made_of, jobs
+from jobs.selectors.one_job import (
+    CutText,
+    EventDetails,
+    ShortEvent,
+    ShortTimeline,
+    event_details,
+    job_in_short,
+    short_timeline,
+    text_of,
+)
 from jobs.selectors.queue_stats import Stats, queue_is_writable, stats
 from jobs.selectors.workers import RunningJob, WorkerSeen, WorkersSeen, workers_seen
 
 __all__ = [
     "TIMELINE_LIMIT",
+    "CutText",
+    "EventDetails",
     "EventPage",
     "FailureGroup",
     "FailureGroups",
     "RunningJob",
+    "ShortEvent",
+    "ShortTimeline",
     "Stats",
     "Timeline",
     "WorkerSeen",
     "WorkersSeen",
+    "event_details",
     "events",
     "events_after",
     "events_before",
     "failure_groups",
     "job",
+    "job_in_short",
     "job_is_made_of",
     "jobs",
     "normalised_error",
     "queue_is_writable",
+    "short_timeline",
     "stats",
+    "text_of",
     "timeline",
     "was_recorded",
     "workers_seen",
