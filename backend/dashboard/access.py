@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 OPEN, LOGIN = "open", "login"
@@ -35,11 +35,19 @@ def allows(request: HttpRequest, permission: str) -> bool:
 def refusal(request: HttpRequest, permission: str) -> HttpResponseBase | None:
     """The way to the login for a stranger, `None` for whoever may.
 
-    Raises `PermissionDenied` for a user who lacks the permission.
+    A script cannot go that way: followed, it would be given the login for an answer, so
+    a poll is told 401. Raises `PermissionDenied` for a user who lacks the permission.
     """
     if allows(request, permission):
         return None
     user = getattr(request, "user", None)
     if user is not None and user.is_authenticated:
         raise PermissionDenied(f"This needs the permission {permission}.")
+    if is_poll(request):
+        return HttpResponse(status=401)
     return redirect_to_login(request.get_full_path())
+
+
+def is_poll(request: HttpRequest) -> bool:
+    """Whether htmx asks, which wants a part and not a page."""
+    return request.headers.get("HX-Request") == "true"

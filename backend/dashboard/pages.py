@@ -24,6 +24,7 @@ from django.utils.http import parse_etags
 from django.views import View
 
 from dashboard import access, reading
+from dashboard.access import is_poll
 from dashboard.questions import BadQuestion
 from jobs.errors import CreateContended, JobNotFound
 
@@ -55,6 +56,8 @@ class Page(View):
     # The page's entry in the navigation.
     section: ClassVar[str] = ""
     permission: ClassVar[str] = access.SEE
+    # Whether the database failed this request: who asks is then not looked up again.
+    is_cut_off = False
 
     def context(self, request: HttpRequest, **kwargs: Any) -> dict[str, Any]:
         """What the templates are given; called within `reading.bounded`."""
@@ -103,10 +106,8 @@ class Page(View):
     def text(self, request: HttpRequest, template: str, context: dict[str, Any]) -> str:
         """A template filled in with what every page knows, and `context`."""
         shared = {
+            **({} if self.is_cut_off else _rights(request)),
             "section": self.section,
-            "may_retry": access.allows(request, access.RETRY),
-            "may_create": access.allows(request, access.CREATE),
-            "user_name": _name_of(request),
             "server_now": timezone.now(),
             "live_url": request.get_full_path(),
             "request": request,
@@ -119,6 +120,7 @@ class Page(View):
         return self.render(request, template, {"status": status, **context}, status)
 
     def _unavailable(self, request: HttpRequest, error: Exception) -> HttpResponse:
+        self.is_cut_off = True
         too_dear = reading.was_too_dear(error)
         logger.error("%s could not be shown: %s", request.path, error, exc_info=error)
         name = "too_dear" if too_dear else "unavailable"
@@ -127,9 +129,12 @@ class Page(View):
         return response
 
 
-def is_poll(request: HttpRequest) -> bool:
-    """Whether htmx asks, which wants a part and not a page."""
-    return request.headers.get("HX-Request") == "true"
+def _rights(request: HttpRequest) -> dict[str, Any]:
+    return {
+        "may_retry": access.allows(request, access.RETRY),
+        "may_create": access.allows(request, access.CREATE),
+        "user_name": _name_of(request),
+    }
 
 
 def _name_of(request: HttpRequest) -> str:

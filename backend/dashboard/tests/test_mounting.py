@@ -62,11 +62,10 @@ class Browser(urllib.request.HTTPRedirectHandler):
         """Let it be an answer like any other."""
 
     def ask(
-        self, path: str, data: bytes | None = None, **headers: str
+        self, path: str, data: bytes | None = None, headers: dict[str, str] | None = None
     ) -> HTTPResponse | urllib.error.HTTPError:
         """The answer to a GET, or to a POST of `data`."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        request = urllib.request.Request(f"{self.address}{path}", data, named)
+        request = urllib.request.Request(f"{self.address}{path}", data, headers or {})
         try:
             answer: HTTPResponse = self._opener.open(request, timeout=PATIENCE_SECONDS)
         except urllib.error.HTTPError as error:
@@ -249,10 +248,11 @@ def test_every_page_works_and_leads_nowhere_but_to_the_sub_path(site: Site) -> N
 def test_a_poll_at_the_sub_path_is_answered_with_304_when_nothing_changed(site: Site) -> None:
     browser = site.browser("reader")
     (address,) = set(re.findall(r'hx-get="([^"]+)"', browser.text("/ops/queue/jobs/")))
-    with browser.ask(address, HX_Request="true") as answer:
+    poll = {"HX-Request": "true"}
+    with browser.ask(address, headers=poll) as answer:
         assert answer.status == 200
-        etag = answer.headers["ETag"]
-    with browser.ask(address, HX_Request="true", If_None_Match=etag) as answer:
+        etag = str(answer.headers["ETag"])
+    with browser.ask(address, headers={**poll, "If-None-Match": etag}) as answer:
         assert answer.status == 304
 
 
@@ -267,16 +267,16 @@ def test_the_api_asks_for_the_projects_login_and_keeps_its_own_contract(site: Si
         assert answer.headers["Content-Type"] == "application/json"
     browser = site.browser("reader")
     assert site.job_id in browser.text("/ops/api/jobs/")
-    token = {"Content_Type": "application/json", "X_CSRFToken": browser.cookie("csrftoken")}
-    with browser.ask("/ops/api/jobs/", b'{"type": "demo.success"}', **token) as answer:
+    token = {"Content-Type": "application/json", "X-CSRFToken": browser.cookie("csrftoken")}
+    with browser.ask("/ops/api/jobs/", b'{"type": "demo.success"}', token) as answer:
         assert answer.status == 201
         assert answer.headers["Location"].startswith(f"{site.address}/ops/api/jobs/")
-    with browser.ask("/ops/api/jobs/", b'{"type": NaN}', **token) as answer:
+    with browser.ask("/ops/api/jobs/", b'{"type": NaN}', token) as answer:
         assert (answer.status, answer.read()) == (
             400,
             b'{"type":["NaN, Infinity and numbers too large for a float are not allowed."]}',
         )
-    with browser.ask("/ops/api/jobs/none/", **token) as answer:
+    with browser.ask("/ops/api/jobs/none/") as answer:
         assert (answer.status, answer.headers["Content-Type"]) == (404, "application/json")
 
 
