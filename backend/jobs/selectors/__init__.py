@@ -7,10 +7,13 @@ clock.
 from jobs.selectors.event_feed import EventPage, events_after, events_before
 from jobs.selectors.event_lists import TIMELINE_LIMIT, Timeline, events, timeline, was_recorded
 from jobs.selectors.failures import (
+    Failure,
     FailureGroup,
     FailureGroups,
     failure_groups,
+    failure_of,
     normalised_error,
+    tracebacks_of,
 )
 from jobs.selectors.job_lists import job, job_is_made_of, jobs
 from jobs.selectors.one_job import (
@@ -31,6 +34,7 @@ __all__ = [
     "CutText",
     "EventDetails",
     "EventPage",
+    "Failure",
     "FailureGroup",
     "FailureGroups",
     "RunningJob",
@@ -45,6 +49,7 @@ __all__ = [
     "events_after",
     "events_before",
     "failure_groups",
+    "failure_of",
     "job",
     "job_in_short",
     "job_is_made_of",
@@ -55,6 +60,7 @@ __all__ = [
     "stats",
     "text_of",
     "timeline",
+    "tracebacks_of",
     "was_recorded",
     "workers_seen",
 ]

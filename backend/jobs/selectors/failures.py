@@ -12,6 +12,8 @@ from django.db import connections, router
 from django.db.models import F, Func, TextField
 
 from jobs import sql
+from jobs.errors import JobNotFound
+from jobs.lifecycle import Status
 from jobs.memo import at_most_every
 from jobs.models import Job
 from jobs.selectors.patterns import containing
@@ -24,7 +26,20 @@ MAX_COST_PAGES = 3_000
 MAX_GROUPS = 100
 PARTS = 24
 
+# Of a traceback the end is told, and its event is among the job's last.
+_TRACEBACK_CHARS = 3_000
+_EVENTS_TO_LOOK_AT = 3
+
 _GROUPS = sql.load("failure_groups")
+_TRACEBACKS = sql.load("tracebacks")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One job as a member of its group: `error` is normalised, "" of one that is not failed."""
+
+    type: str
+    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +150,28 @@ def _per_part(moments: Iterable[datetime], since: datetime, until: datetime) -> 
     for moment in moments:
         counts[min(PARTS - 1, (moment - since) // length)] += 1
     return tuple(counts)
+
+
+def failure_of(job_id: UUID) -> Failure:
+    """The group a job belongs to; raises `JobNotFound`."""
+    found = (
+        Job.objects.filter(pk=job_id)
+        .annotate(normalised=normalised_error())
+        .values_list("type", "status", "normalised")
+        .first()
+    )
+    if found is None:
+        raise JobNotFound(job_id)
+    job_type, status, error = found
+    return Failure(job_type, error if status == Status.FAILED else "")
+
+
+@at_most_every(2)
+def tracebacks_of(job_ids: tuple[UUID, ...]) -> dict[UUID, str]:
+    """The last lines of the traceback with which each job failed, for those that have one."""
+    with connections[router.db_for_read(Job)].cursor() as cursor:
+        cursor.execute(
+            _TRACEBACKS,
+            {"job_ids": list(job_ids), "tail": _EVENTS_TO_LOOK_AT, "chars": _TRACEBACK_CHARS},
+        )
+        return dict(cursor.fetchall())
