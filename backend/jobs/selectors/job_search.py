@@ -1,0 +1,585 @@
+"""The list of jobs that a person looks through: filters, order, pages.
+
+Nothing here may cost more because there are more jobs. A filter that no index serves
+looks at a window of rows, in the order of an index, and the answer says where it
+stopped. Which index:
+
+- running jobs, and whatever only a running job has (a worker, a lease that ran out):
+  all of them, through `job_timeout_idx`;
+- queued jobs in the order of the claim: `job_claim_idx`, stepping from priority to
+  priority as `sql/claim.sql` does;
+- failed jobs: `jobs_job_status_idx`; they lie scattered over the table;
+- all others: `jobs_job_created_at_idx`; neighbours there are neighbours in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import connections, router, transaction
+
+from jobs.lifecycle import EventType, Status
+from jobs.models import Job
+from jobs.sql import errors
+
+STATES = ("ready", "scheduled", "running", "succeeded", "failed")
+NEWEST, OLDEST, CLAIM, LEASE = "newest", "oldest", "claim", "lease"
+SORTS = (NEWEST, OLDEST, CLAIM, LEASE)
+
+# Rows that a search looks at. Rows in the order of creation share pages, the others
+# are a page each.
+WINDOW_BY_CREATION = 10_000
+WINDOW_SCATTERED = 2_000
+# Of the priorities that occur, this many are walked through.
+MOST_PRIORITIES = 100
+# A text that is stored apart costs this many pages to compare, and a search may spend
+# so many; what PostgreSQL does not compress away is stored apart from about 2,000 bytes.
+_STORED_APART_BYTES, _STORED_APART_PAGES, _MOST_PAGES = 1_000, 6, 3_000
+
+ERROR_CHARS = 300
+# An attempt's claim is looked for among so many of the job's newest events.
+_EVENTS_LOOKED_AT = 10
+
+_STATUS_OF = {
+    "ready": Status.QUEUED,
+    "scheduled": Status.QUEUED,
+    "running": Status.RUNNING,
+    "succeeded": Status.SUCCEEDED,
+    "failed": Status.FAILED,
+}
+_NOW = "statement_timestamp()"
+# Index look-ups cost the same whatever the statistics say; `services` has the numbers.
+_NOT_PLANNED = ("sort", "bitmapscan", "seqscan", "hashjoin", "mergejoin")
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs; all of what is given must hold, and an empty value asks for nothing.
+
+    `state` is one of `STATES`. `type`, `worker` and `error` are contained in the type,
+    in the name of the worker that runs it and in the last error, whatever their case;
+    `type_is` is the type and `error_group` what `failures.normalised_error` makes of the
+    last error. `created_after` is part of its span, `created_before` is not.
+    """
+
+    state: str = ""
+    type: str = ""
+    type_is: str = ""
+    priority: int | None = None
+    worker: str = ""
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    is_overdue: bool = False
+    is_retrying: bool = False
+    error: str = ""
+    error_group: str = ""
+
+    @property
+    def statuses(self) -> frozenset[Status]:
+        """The statuses that a matching job can be in; none where filters contradict."""
+        possible = frozenset({_STATUS_OF[self.state]} if self.state else Status)
+        if self.worker or self.is_overdue:
+            possible &= {Status.RUNNING}
+        if self.is_retrying:
+            possible &= {Status.QUEUED}
+        return possible
+
+    @property
+    def sorts(self) -> tuple[str, ...]:
+        """The orders that these jobs can be shown in, the usual one first."""
+        # A retry that waits stands behind all that is due; those two have no order in common.
+        if self.statuses == {Status.QUEUED} and self.state:
+            return (CLAIM, NEWEST, OLDEST)
+        if self.statuses == {Status.RUNNING}:
+            return (NEWEST, OLDEST, LEASE)
+        return (NEWEST, OLDEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A row's place in an order; pages lie behind or in front of it.
+
+    `moment` is what the order goes by first: `created_at`, or `locked_until` for `LEASE`.
+    """
+
+    moment: datetime
+    id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """What a list shows of a job.
+
+    `error` is the start of the last error, `claimed_at` when the last attempt began (`None`
+    where that is not known). `matches`: whether the filter still holds.
+    """
+
+    id: UUID
+    type: str
+    status: str
+    priority: int
+    available_at: datetime
+    attempts: int
+    max_attempts: int
+    locked_by: str | None
+    locked_until: datetime | None
+    error: str
+    created_at: datetime
+    finished_at: datetime | None
+    claimed_at: datetime | None
+    matches: bool
+
+    @property
+    def duration(self) -> timedelta | None:
+        """How long the last attempt took; `None` where it runs, or that is not known."""
+        if self.claimed_at is None or self.finished_at is None:
+            return None
+        return self.finished_at - self.claimed_at
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a look at a window of rows brought, in the order that was asked for.
+
+    `has_more`: there is more beyond the last of `places`. `is_cut`: the window of
+    `looked_at` rows ended before that could be told, or before all had been looked at
+    that the order needs; `further` is where to go on, `None` where one cannot.
+    """
+
+    places: list[Cursor]
+    has_more: bool
+    is_cut: bool
+    looked_at: int
+    further: Cursor | None
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class JobSearch:
+    """One page of the list.
+
+    `next` and `previous` lead to the pages beside it, `None` where there is none or
+    where the order has one page only (`is_first_page_only`: and there is more). `is_cut`,
+    `looked_at` and `further` are those of `Found`. `now` is the database's.
+    """
+
+    rows: list[JobRow]
+    next: Cursor | None
+    previous: Cursor | None
+    is_first_page_only: bool
+    is_cut: bool
+    looked_at: int
+    further: Cursor | None
+    now: datetime
+
+
+def search_jobs(
+    wanted: JobFilter,
+    sort: str = NEWEST,
+    size: int = 25,
+    *,
+    after: Cursor | None = None,
+    before: Cursor | None = None,
+) -> JobSearch:
+    """A page of at most `size` jobs, behind `after` or in front of `before` (not both).
+
+    `sort` is one of `wanted.sorts`; raises `ValueError` for another.
+    """
+    with _only_look_ups():
+        found = _find(wanted, sort, size, after=after, before=before)
+        rows, now = _rows([place.id for place in found.places], wanted)
+    first, last = (found.places[0], found.places[-1]) if found.places else (None, None)
+    following = last if found.has_more or before is not None else None
+    previous = first if after is not None or (before is not None and found.has_more) else None
+    one_page = sort == CLAIM
+    return JobSearch(
+        rows=rows,
+        next=None if one_page else following,
+        previous=None if one_page else previous,
+        is_first_page_only=one_page and found.has_more,
+        is_cut=found.is_cut,
+        looked_at=found.looked_at,
+        further=found.further,
+        now=now or found.now,
+    )
+
+
+def jobs_shown(job_ids: Sequence[UUID], wanted: JobFilter) -> tuple[list[JobRow], datetime]:
+    """These jobs as they are now, in this order, and the database's time.
+
+    A job that does not match any more says so; one that is gone is left out.
+    """
+    with _only_look_ups():
+        rows, now = _rows(job_ids, wanted)
+        return rows, now or _now()
+
+
+def newcomers(wanted: JobFilter, sort: str, size: int, shown: Sequence[JobRow]) -> int:
+    """How many jobs the first page has now and `shown`, which was that page, has not.
+
+    More than `size` is `size + 1`. Rows that only moved up from the next page do not count
+    where the order tells. Looks at a tenth of the window, since it is asked often.
+    """
+    with _only_look_ups():
+        found = _find(wanted, sort, size, window_part=10)
+    known = {row.id for row in shown}
+    places = [place for place in found.places if place.id not in known]
+    if sort in (NEWEST, OLDEST) and len(shown) >= size:
+        end = (shown[-1].created_at, shown[-1].id)
+        places = [place for place in places if ((place.moment, place.id) > end) == (sort == NEWEST)]
+    return len(places) + (len(places) == size and found.has_more)
+
+
+def failed_jobs(
+    wanted: JobFilter, as_of: datetime, size: int, *, after: Cursor | None = None
+) -> Found:
+    """Jobs that match, had failed by `as_of` and are failed, the longest created first.
+
+    For whoever goes through all of them: `size` at once, `further` or the last place's
+    cursor being where to go on.
+    """
+    if Status.FAILED not in wanted.statuses:
+        return Found([], False, False, 0, None, as_of)
+    with _only_look_ups():
+        return _find(replace(wanted, state="failed"), OLDEST, size, after=after, as_of=as_of)
+
+
+def database_now() -> datetime:
+    """The database's time, by which a bulk retry is cut off."""
+    return _now()
+
+
+def _now() -> datetime:
+    with _cursor() as cursor:
+        cursor.execute(f"SELECT {_NOW}")
+        now: datetime = cursor.fetchone()[0]
+        return now
+
+
+def _find(
+    wanted: JobFilter,
+    sort: str,
+    size: int,
+    *,
+    after: Cursor | None = None,
+    before: Cursor | None = None,
+    as_of: datetime | None = None,
+    window_part: int = 1,
+) -> Found:
+    if sort not in wanted.sorts:
+        raise ValueError(f"These jobs cannot be sorted by {sort!r}.")
+    if not wanted.statuses:
+        return Found([], False, False, 0, None, _now())
+    scan = _scan(wanted, sort, size, after, before, window_part)
+    conditions, parameters = _conditions(wanted)
+    if as_of is not None:
+        conditions.append("j.finished_at <= %(as_of)s")
+    matches = f"coalesce({' AND '.join(conditions) or 'true'}, false)"
+    if wanted.error or wanted.error_group:
+        # What is stored apart is fetched only while there are pages to spend.
+        matches = f"CASE WHEN j.pages <= {_MOST_PAGES} THEN {matches} END"
+    rows = f"SELECT j.*, {scan.pages} AS pages FROM ({scan.rows}) AS j"
+    statement = f"""
+        WITH RECURSIVE {scan.levels}
+        looked AS MATERIALIZED (
+            SELECT j.id, {scan.moment} AS moment, row_number() OVER () AS place,
+                {scan.keys}, {matches} AS matches
+            FROM ({rows}) AS j
+        ),
+        page AS MATERIALIZED (
+            SELECT p.*, row_number() OVER () AS number
+            FROM (
+                SELECT id, moment FROM looked WHERE matches {scan.beyond} {scan.order}
+                LIMIT %(size)s + 1
+            ) AS p
+        ),
+        ended AS (
+            SELECT
+                count(*) AS rows,
+                coalesce(bool_or(matches IS NULL), false) OR {scan.is_cut} AS is_cut,
+                max(place) FILTER (WHERE matches IS NOT NULL) AS place
+            FROM looked
+            WHERE {bool(scan.order)} OR (SELECT count(*) FROM page) <= %(size)s
+        )
+        SELECT number, id, moment, NULL::bigint, NULL::boolean, NULL::timestamptz FROM page
+        UNION ALL
+        SELECT NULL, l.id, l.moment, e.rows, e.is_cut, {_NOW}
+        FROM ended AS e
+        LEFT JOIN LATERAL (
+            -- Nothing is read for a page that is full: the rest of the window stays unread.
+            SELECT id, moment FROM looked WHERE e.place IS NOT NULL AND place = e.place LIMIT 1
+        ) AS l ON true
+    """
+    parameters |= scan.parameters | {"size": size, "as_of": as_of}
+    with _cursor() as cursor:
+        cursor.execute(statement, parameters)
+        answer = cursor.fetchall()
+    ended = next(row for row in answer if row[0] is None)
+    places = [Cursor(row[2], row[1]) for row in sorted(r for r in answer if r[0] is not None)]
+    return _found(places, ended, size, scan, is_backwards=before is not None)
+
+
+def _found(
+    places: list[Cursor], ended: tuple[Any, ...], size: int, scan: _Scan, *, is_backwards: bool
+) -> Found:
+    _, last_id, last_moment, looked_at, is_cut, now = ended
+    has_more = len(places) > size
+    # An order of its own is right only if all was looked at.
+    is_cut = (not has_more or bool(scan.order)) and (looked_at >= scan.window or is_cut)
+    further = Cursor(last_moment, last_id) if is_cut and scan.goes_on and last_id else None
+    places = places[:size]
+    return Found(
+        places=places[::-1] if is_backwards else places,
+        has_more=has_more,
+        looked_at=looked_at if is_cut else 0,
+        further=further,
+        is_cut=is_cut,
+        now=now,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """The parts of the statement that depend on the index that is read."""
+
+    # The rows that are looked at, as `j`, in the order of the index.
+    rows: str
+    window: int
+    parameters: dict[str, Any]
+    # What the order goes by first.
+    moment: str = "j.created_at"
+    # What else `order` needs.
+    keys: str = "NULL AS key"
+    # The order, where it is not that of the rows, and what stands beyond the cursor.
+    order: str = ""
+    beyond: str = ""
+    levels: str = ""
+    # How many pages of the budget are spent up to a row.
+    pages: str = "0"
+    # Whether more was left out than the window says.
+    is_cut: str = "false"
+    # Whether a later look can begin where this one's window ended.
+    goes_on: bool = False
+
+
+_COLUMNS = """j.id, j.type, j.status, j.priority, j.available_at, j.attempts, j.locked_by,
+    j.locked_until, j.last_error, j.created_at, j.finished_at"""
+
+
+def _scan(
+    wanted: JobFilter,
+    sort: str,
+    size: int,
+    after: Cursor | None,
+    before: Cursor | None,
+    window_part: int,
+) -> _Scan:
+    cursor = after or before
+    parameters: dict[str, Any] = {}
+    if cursor is not None:
+        parameters = {"cursor_moment": cursor.moment, "cursor_id": cursor.id}
+    if sort == CLAIM:
+        return _claim_scan(wanted, size, WINDOW_SCATTERED // window_part)
+    is_descending = (sort == NEWEST) == (before is None)
+    if wanted.statuses == {Status.RUNNING}:
+        return _running_scan(sort, is_descending, parameters)
+    is_failed = wanted.statuses == {Status.FAILED}
+    window = (WINDOW_SCATTERED if is_failed else WINDOW_BY_CREATION) // window_part
+    direction = "DESC" if is_descending else "ASC"
+    bounds = [f"j.status = '{Status.FAILED}'"] if is_failed else []
+    if wanted.created_after is not None:
+        bounds.append("j.created_at >= %(created_after)s")
+    if wanted.created_before is not None:
+        bounds.append("j.created_at < %(created_before)s")
+    if cursor is not None:
+        than = "<" if is_descending else ">"
+        bounds.append(f"(j.created_at, j.id) {than} (%(cursor_moment)s, %(cursor_id)s)")
+    return _Scan(
+        rows=f"""
+            SELECT {_COLUMNS} FROM jobs_job AS j
+            {"WHERE " + " AND ".join(bounds) if bounds else ""}
+            ORDER BY j.created_at {direction}, j.id {direction}
+            LIMIT {window}
+        """,
+        window=window,
+        parameters=parameters,
+        pages=_pages(1 if is_failed else 0) if wanted.error or wanted.error_group else "0",
+        goes_on=True,
+    )
+
+
+def _running_scan(sort: str, is_descending: bool, parameters: dict[str, Any]) -> _Scan:
+    moment = "j.locked_until" if sort == LEASE else "j.created_at"
+    direction = "DESC" if is_descending else "ASC"
+    than = "<" if is_descending else ">"
+    beyond = f"AND (moment, id) {than} (%(cursor_moment)s, %(cursor_id)s)" if parameters else ""
+    return _Scan(
+        rows=f"""
+            SELECT {_COLUMNS} FROM jobs_job AS j
+            WHERE j.status = '{Status.RUNNING}'
+            ORDER BY j.locked_until
+            LIMIT {WINDOW_SCATTERED}
+        """,
+        window=WINDOW_SCATTERED,
+        parameters=parameters,
+        moment=moment,
+        order=f"ORDER BY moment {direction}, id {direction}",
+        beyond=beyond,
+    )
+
+
+def _claim_scan(wanted: JobFilter, size: int, window: int) -> _Scan:
+    due = {
+        "ready": f"AND j.available_at <= {_NOW}",
+        "scheduled": f"AND j.available_at > {_NOW}",
+        "": "",
+    }[wanted.state]
+    # Ready jobs are claimed in the order of the index; those to come by their time first,
+    # so that of each priority the first ones must have been looked at.
+    is_by_time = wanted.state != "ready"
+    is_filtered = replace(wanted, state="", priority=None) != JobFilter()
+    for_each = size + 1 if is_by_time and not is_filtered else window
+    if wanted.priority is None:
+        levels = f"""
+            level (priority, depth) AS (
+                (
+                    SELECT j.priority, 1 FROM jobs_job AS j
+                    WHERE j.status = '{Status.QUEUED}'
+                    ORDER BY j.priority DESC
+                    LIMIT 1
+                )
+                UNION ALL
+                SELECT (
+                    SELECT j.priority FROM jobs_job AS j
+                    WHERE j.status = '{Status.QUEUED}' AND j.priority < level.priority
+                    ORDER BY j.priority DESC
+                    LIMIT 1
+                ), depth + 1
+                FROM level
+                WHERE level.priority IS NOT NULL AND depth < {MOST_PRIORITIES}
+            ),
+        """
+    else:
+        levels = "level (priority, depth) AS (SELECT %(priority)s::smallint, 1),"
+    return _Scan(
+        rows=f"""
+            SELECT due.* FROM level CROSS JOIN LATERAL (
+                SELECT {_COLUMNS} FROM jobs_job AS j
+                WHERE j.status = '{Status.QUEUED}' AND j.priority = level.priority {due}
+                ORDER BY j.available_at, j.created_at, j.id
+                LIMIT {for_each}
+            ) AS due
+            WHERE level.priority IS NOT NULL
+            LIMIT {window}
+        """,
+        window=window,
+        parameters={"priority": wanted.priority},
+        keys="j.available_at, j.priority",
+        order="ORDER BY available_at, priority DESC, moment, id" if is_by_time else "",
+        levels=levels,
+        is_cut=f"(SELECT count(priority) FROM level) >= {MOST_PRIORITIES}",
+        pages=_pages(1) if wanted.error or wanted.error_group else "0",
+    )
+
+
+def _pages(for_a_row: int) -> str:
+    return f"""sum(
+        {for_a_row} + CASE
+            WHEN pg_column_size(j.last_error) > {_STORED_APART_BYTES} THEN {_STORED_APART_PAGES}
+            ELSE 0
+        END
+    ) OVER (ROWS UNBOUNDED PRECEDING)"""
+
+
+def _conditions(wanted: JobFilter) -> tuple[list[str], dict[str, Any]]:
+    """What must hold for a row `j`, cheapest first, and the parameters of that."""
+    conditions = []
+    if wanted.statuses != frozenset(Status):
+        statuses = ", ".join(f"'{status}'" for status in sorted(wanted.statuses))
+        conditions.append(f"j.status IN ({statuses})" if statuses else "false")
+    due = {"ready": "<=", "scheduled": ">"}.get(wanted.state)
+    if due:
+        conditions.append(f"j.available_at {due} {_NOW}")
+    given = (
+        (wanted.is_overdue, f"j.locked_until < {_NOW}"),
+        (wanted.is_retrying, "j.attempts > 0"),
+        (wanted.priority is not None, "j.priority = %(priority)s"),
+        (wanted.created_after, "j.created_at >= %(created_after)s"),
+        (wanted.created_before, "j.created_at < %(created_before)s"),
+        (wanted.type_is, "j.type = %(type_is)s"),
+        (wanted.type, "j.type ILIKE %(type)s"),
+        (wanted.worker, "j.locked_by ILIKE %(worker)s"),
+        (wanted.error, "j.last_error ILIKE %(error)s"),
+        (wanted.error_group, f"{errors.normalised('j.last_error')} = %(error_group)s"),
+    )
+    conditions += [condition for value, condition in given if value]
+    parameters = {
+        "priority": wanted.priority,
+        "created_after": wanted.created_after,
+        "created_before": wanted.created_before,
+        "type_is": wanted.type_is,
+        "type": containing(wanted.type),
+        "worker": containing(wanted.worker),
+        "error": containing(wanted.error),
+        "error_group": wanted.error_group,
+    }
+    return conditions, parameters
+
+
+def containing(text: str) -> str:
+    """The LIKE pattern of what contains `text`, word for word."""
+    for special in ("\\", "%", "_"):
+        text = text.replace(special, "\\" + special)
+    return f"%{text}%"
+
+
+def _rows(job_ids: Sequence[UUID], wanted: JobFilter) -> tuple[list[JobRow], datetime | None]:
+    if not job_ids:
+        return [], None
+    conditions, parameters = _conditions(wanted)
+    statement = f"""
+        SELECT {_NOW}, j.id, j.type, j.status, j.priority, j.available_at, j.attempts,
+            j.max_attempts, j.locked_by, j.locked_until, left(j.last_error, {ERROR_CHARS}),
+            j.created_at, j.finished_at, claimed.created_at,
+            coalesce({" AND ".join(conditions) or "true"}, false)
+        FROM unnest(%(job_ids)s::uuid[]) WITH ORDINALITY AS given (id, place)
+        JOIN jobs_job AS j ON j.id = given.id
+        LEFT JOIN LATERAL (
+            SELECT e.created_at
+            FROM (
+                SELECT type, created_at FROM jobs_jobevent
+                WHERE job_id = j.id
+                ORDER BY id DESC
+                LIMIT {_EVENTS_LOOKED_AT}
+            ) AS e
+            WHERE e.type = '{EventType.CLAIMED}' AND j.status <> '{Status.QUEUED}'
+            LIMIT 1
+        ) AS claimed ON true
+        ORDER BY given.place
+    """
+    with _cursor() as cursor:
+        cursor.execute(statement, parameters | {"job_ids": list(job_ids)})
+        answer = cursor.fetchall()
+    return [JobRow(*row[1:]) for row in answer], answer[0][0] if answer else None
+
+
+def _cursor() -> Any:
+    return connections[router.db_for_read(Job)].cursor()
+
+
+@contextmanager
+def _only_look_ups() -> Iterator[None]:
+    """A transaction, or a part of the caller's, whose statements are planned as look-ups."""
+    using = router.db_for_read(Job)
+    names = ", ".join(f"'enable_{node}'" for node in _NOT_PLANNED)
+    with transaction.atomic(using=using, savepoint=False), _cursor() as cursor:
+        cursor.execute(f"SELECT set_config(name, 'off', true) FROM unnest(ARRAY[{names}]) AS name")
+        yield
+        cursor.execute(
+            f"SELECT set_config(name, reset_val, true) FROM pg_settings WHERE name IN ({names})"
+        )
