@@ -32,6 +32,12 @@ def allows(request: HttpRequest, permission: str) -> bool:
     return bool(user and user.is_active and user.has_perm(permission))
 
 
+def name_of(request: HttpRequest) -> str:
+    """The name of the user who is logged in; empty where nobody is."""
+    user = getattr(request, "user", None)
+    return user.get_username() if user is not None and user.is_authenticated else ""
+
+
 def refusal(request: HttpRequest, permission: str) -> HttpResponseBase | None:
     """The way to the login for a stranger, `None` for whoever may.
 

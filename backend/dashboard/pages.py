@@ -133,10 +133,5 @@ def _rights(request: HttpRequest) -> dict[str, Any]:
     return {
         "may_retry": access.allows(request, access.RETRY),
         "may_create": access.allows(request, access.CREATE),
-        "user_name": _name_of(request),
+        "user_name": access.name_of(request),
     }
-
-
-def _name_of(request: HttpRequest) -> str:
-    user = getattr(request, "user", None)
-    return user.get_username() if user is not None and user.is_authenticated else ""
