@@ -16,6 +16,7 @@ from jobs.selectors.failures import (
     tracebacks_of,
 )
 from jobs.selectors.job_lists import job, job_is_made_of, jobs
+from jobs.selectors.metrics import COUNT_LIMIT, WINDOWS, Activity, Counts, activity, counts
 from jobs.selectors.one_job import (
     CutText,
     EventDetails,
@@ -30,7 +31,11 @@ from jobs.selectors.queue_stats import Stats, queue_is_writable, stats
 from jobs.selectors.workers import RunningJob, WorkerSeen, WorkersSeen, workers_seen
 
 __all__ = [
+    "COUNT_LIMIT",
     "TIMELINE_LIMIT",
+    "WINDOWS",
+    "Activity",
+    "Counts",
     "CutText",
     "EventDetails",
     "EventPage",
@@ -44,6 +49,8 @@ __all__ = [
     "Timeline",
     "WorkerSeen",
     "WorkersSeen",
+    "activity",
+    "counts",
     "event_details",
     "events",
     "events_after",
