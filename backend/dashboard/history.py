@@ -114,6 +114,13 @@ class Attempt:
         return max(self.claimed_at - due_at, timedelta())
 
     @property
+    def before(self) -> timedelta | None:
+        """All the time before its claim."""
+        if self.claimed_at is None or self.waited_from is None:
+            return None
+        return self.claimed_at - self.waited_from
+
+    @property
     def ran(self) -> timedelta | None:
         """From its claim to its end."""
         if self.claimed_at is None or self.ended_at is None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dashboard.history import Attempt, Outcome, Round
+from dashboard.states import Look
+from dashboard.templatetags.dashboard import duration
 
 # A first wait longer than so many times the rest would press the rest into a corner;
 # it is then cut to this share of the picture.
@@ -32,15 +34,22 @@ _UNITS = (
     (86_400.0, "d", (1, 2, 5, 10, 20, 50, 100, 200, 500)),
 )
 
-# The tones of the style sheet.
-TONES = {
-    Outcome.RUNNING: "running",
-    Outcome.SUCCEEDED: "succeeded",
-    Outcome.RETRIED: "warning",
-    Outcome.TIMED_OUT: "warning",
-    Outcome.FAILED: "failed",
-    Outcome.UNKNOWN: "neutral",
-    Outcome.PENDING: "queued",
+LOOKS = {
+    Outcome.PENDING: Look("not started", "clock", "queued"),
+    Outcome.RUNNING: Look("running", "play", "running"),
+    Outcome.SUCCEEDED: Look("succeeded", "check", "succeeded"),
+    Outcome.RETRIED: Look("failed, retried", "retry", "warning"),
+    Outcome.TIMED_OUT: Look("lease ran out", "alert", "warning"),
+    Outcome.FAILED: Look("failed", "cross", "failed"),
+    Outcome.UNKNOWN: Look("end not known", "dots", "neutral"),
+}
+
+
+_WORDS = {
+    "backoff": "not due for {}",
+    "waiting": "waited {} for a worker",
+    "run": "ran {}",
+    "lease": "{} left of the lease",
 }
 
 
@@ -65,10 +74,23 @@ class Lane:
     """One attempt's bars and marks."""
 
     attempt: Attempt
-    tone: str
+    look: Look
     bars: tuple[Bar, ...]
     renewals: tuple[str, ...]
     progress: tuple[str, ...]
+
+    @property
+    def as_text(self) -> str:
+        """What is drawn, in words."""
+        parts = [_WORDS[bar.kind].format(duration(bar.lasted)) for bar in self.bars]
+        for count, name in (
+            (len(self.attempt.renewals), "renewal"),
+            (len(self.attempt.progress), "progress report"),
+        ):
+            if count:
+                parts.append(f"{count:,} {name}{'s' if count > 1 else ''}")
+        told = "; ".join(parts) or "nothing yet"
+        return f"Attempt {self.attempt.number}, {self.look.label}: {told}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +185,7 @@ def _lane(attempt: Attempt, axis: _Axis) -> Lane:
         bars.append(Bar(kind, _percent(left), _percent(right - left), begins_at, ends_at))
     return Lane(
         attempt=attempt,
-        tone=TONES[attempt.outcome],
+        look=LOOKS[attempt.outcome],
         bars=tuple(bars),
         renewals=_marks(axis, (event.created_at for event in attempt.renewals)),
         progress=_marks(axis, (event.created_at for event in attempt.progress)),

@@ -187,4 +187,5 @@ def event_details(
 def _rows(statement: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
     with connections[router.db_for_read(Job)].cursor() as cursor:
         cursor.execute(statement, parameters)
-        return cursor.fetchall()
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows
