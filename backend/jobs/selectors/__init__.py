@@ -4,7 +4,7 @@ Reads only; `services` holds what changes. Times are compared with the database'
 clock.
 """
 
-from jobs.selectors.event_feed import EventPage, events_after, events_before
+from jobs.selectors.event_feed import EventPage, events_after, events_before, job_types
 from jobs.selectors.event_lists import TIMELINE_LIMIT, Timeline, events, timeline, was_recorded
 from jobs.selectors.failures import (
     Failure,
@@ -16,6 +16,16 @@ from jobs.selectors.failures import (
     tracebacks_of,
 )
 from jobs.selectors.job_lists import job, job_is_made_of, jobs
+from jobs.selectors.job_search import (
+    JobFilter,
+    JobRow,
+    JobSearch,
+    database_now,
+    failed_jobs,
+    jobs_shown,
+    newcomers,
+    search_jobs,
+)
 from jobs.selectors.metrics import COUNT_LIMIT, WINDOWS, Activity, Counts, activity, counts
 from jobs.selectors.one_job import (
     CutText,
@@ -42,6 +52,9 @@ __all__ = [
     "Failure",
     "FailureGroup",
     "FailureGroups",
+    "JobFilter",
+    "JobRow",
+    "JobSearch",
     "RunningJob",
     "ShortEvent",
     "ShortTimeline",
@@ -51,18 +64,24 @@ __all__ = [
     "WorkersSeen",
     "activity",
     "counts",
+    "database_now",
     "event_details",
     "events",
     "events_after",
     "events_before",
+    "failed_jobs",
     "failure_groups",
     "failure_of",
     "job",
     "job_in_short",
     "job_is_made_of",
+    "job_types",
     "jobs",
+    "jobs_shown",
+    "newcomers",
     "normalised_error",
     "queue_is_writable",
+    "search_jobs",
     "short_timeline",
     "stats",
     "text_of",

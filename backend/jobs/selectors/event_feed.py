@@ -7,6 +7,7 @@ and the next question goes on from there.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -15,7 +16,7 @@ from uuid import UUID
 
 from jobs import sql
 from jobs.lifecycle import EventType
-from jobs.models import SPARSE_EVENT_TYPES, JobEvent
+from jobs.models import SPARSE_EVENT_TYPES, Job, JobEvent
 from jobs.selectors.patterns import containing
 
 # How many events are looked at, a stretch at a time: mostly the first one has enough.
@@ -25,6 +26,14 @@ _STRETCHES_OF_SCATTERED = (500, 2_500)
 MAX_EVENTS_LOOKED_AT = sum(_STRETCHES_OF_NEIGHBOURS)
 
 _LARGEST_ID = 2**63 - 1
+
+# A message or an object of data may be megabytes; a page of many events shows neither whole.
+_SHORT_CHARS = 300
+_SHORT = (
+    *("s.id", "s.job_id", "s.type", "s.attempt", "s.worker_id", "s.created_at"),
+    f"left(s.message, {_SHORT_CHARS}) AS message",
+)
+_WHOLE = ("s.*",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,9 @@ def events_before(
 ) -> EventPage:
     """At most `limit` events that match, newest first, older than `event_id` (`None`: all).
 
+    Messages are cut to 300 characters, and `data` is left where it is: it is fetched, for
+    one event, where it is asked for.
+
     An event may become visible after newer ones were told: its transaction drew its id
     early and ended late. Whoever follows the feed reads its newest part again as a whole.
     """
@@ -74,6 +86,11 @@ def events_after(
     knows.
     """
     return _page(event_id, limit, type, job_id, worker_contains, newest_first=False)
+
+
+def job_types(job_ids: Collection[UUID]) -> dict[UUID, str]:
+    """The type of each of these jobs that there is."""
+    return dict(Job.objects.filter(pk__in=job_ids).values_list("pk", "type"))
 
 
 def _page(
@@ -112,6 +129,7 @@ def _page(
 def _statement(indexed: str, wanted: str, newest_first: bool) -> str:
     return sql.load(
         "event_feed",
+        _SHORT if newest_first else _WHOLE,
         indexed=indexed,
         wanted=wanted,
         comes_after="<" if newest_first else ">",

@@ -13,7 +13,7 @@ WITH stretch AS MATERIALIZED (
 told AS (
     SELECT count(*) AS events_read, $last(id) AS last_id FROM stretch
 )
-SELECT s.*, told.events_read, told.last_id, $wanted AS is_wanted
+SELECT $columns, told.events_read, told.last_id, $wanted AS is_wanted
 FROM stretch AS s, told
 WHERE $wanted OR s.id = told.last_id
 ORDER BY s.id $direction
