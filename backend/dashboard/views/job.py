@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -26,12 +26,18 @@ from jobs.validation import parse_uuid
 
 MAX_ATTEMPTS = 50
 MAX_PROGRESS_PER_ATTEMPT = 20
-MAX_RUNS = 100
-# Events whose long texts are read one by one.
-MAX_DETAILED_EVENTS = 80
+MAX_RUNS = 60
+# Besides one error for each attempt: reports whose long texts are read one by one.
+MAX_LONG_REPORTS = 30
 MESSAGE_CHARS = 8_192
 TRACEBACK_CHARS = 6_000
 DATA_CHARS = 2_000
+# From here on a time of day does not say when.
+ONE_DAY = timedelta(days=1)
+
+_WITH_ERROR = (EventType.RETRY_SCHEDULED, EventType.TIMEOUT_REQUEUED, EventType.FAILED)
+# What a person reads in their data is in the message, or drawn.
+_SPEAKS_BY_DATA = (EventType.PROGRESS,)
 
 _WHY_NO_RETRY = {
     READY: "Only a failed job can be retried; this one waits for a worker.",
@@ -95,10 +101,12 @@ class JobPage(Page):
         # In this order: events that are newer than the row are put right by the next poll.
         job, seen_at = selectors.job_in_short(job_id)
         timeline = selectors.short_timeline(job_id)
-        rounds = history.told(timeline.events, job, is_cut=timeline.is_cut)
+        details = _details(timeline.events)
+        events = [_completed(event, details) for event in timeline.events]
+        rounds = history.told(events, job, is_cut=timeline.is_cut)
         state = state_of(job.status, job.available_at, job.locked_until, seen_at)
         # Newest first, as one reads a job that runs.
-        runs = history.collapsed(reversed(timeline.events))
+        runs = history.collapsed(reversed(events))
         api = _api_urls(job_id)
         url = reverse("dashboard:job", args=[job_id])
         context = {
@@ -108,12 +116,13 @@ class JobPage(Page):
             "page_url": request.build_absolute_uri(url),
             "why_no_retry": _why_no_retry(request, state),
             "renewed_at": _renewed_at(rounds),
-            "rounds": _told_rounds(rounds),
+            "rounds": _told_rounds(rounds, details),
+            "has_days": bool(events) and events[-1].created_at - events[0].created_at >= ONE_DAY,
+            "outcomes": _outcomes(rounds),
             "is_cut": timeline.is_cut,
             "max_events": selectors.TIMELINE_LIMIT,
             "runs": [_told_run(run) for run in runs[:MAX_RUNS]],
             "more_runs": len(runs) > MAX_RUNS,
-            "event_count": len(timeline.events),
             "result": _json(job_id, "result") if job.status in TERMINAL else None,
             "api": api,
         }
@@ -180,7 +189,13 @@ def _renewed_at(rounds: Sequence[Round]) -> datetime | None:
     return last.renewals[-1].created_at
 
 
-def _told_rounds(rounds: Sequence[Round]) -> list[ToldRound]:
+def _outcomes(rounds: Sequence[Round]) -> list[str]:
+    """What there is to be told in the legend, in a fixed order."""
+    there = {attempt.outcome for told in rounds for attempt in told.attempts}
+    return [outcome.value for outcome in Outcome if outcome in there - {Outcome.PENDING}]
+
+
+def _told_rounds(rounds: Sequence[Round], details: dict[int, EventDetails]) -> list[ToldRound]:
     """The newest attempts in their rounds, newest round first."""
     left = MAX_ATTEMPTS
     shown: list[tuple[Round, list[Attempt]]] = []
@@ -190,7 +205,6 @@ def _told_rounds(rounds: Sequence[Round]) -> list[ToldRound]:
         shown.append((told, attempts))
         if not left:
             break
-    details = _details([attempt for _, attempts in shown for attempt in reversed(attempts)])
     return [
         ToldRound(
             round=told,
@@ -206,25 +220,27 @@ def _told_rounds(rounds: Sequence[Round]) -> list[ToldRound]:
     ]
 
 
-def _details(newest_first: Sequence[Attempt]) -> dict[int, EventDetails]:
-    """The long texts of the attempts' errors, and of reports that are long."""
-    wanted = [
-        attempt.end.id
-        for attempt in newest_first
-        if attempt.end is not None and attempt.outcome != Outcome.SUCCEEDED
-    ]
+def _details(events: Sequence[ShortEvent]) -> dict[int, EventDetails]:
+    """The long texts of the newest errors, and of the newest reports that are long."""
+    newest_first = list(reversed(events))
+    wanted = [event.id for event in newest_first if event.type in _WITH_ERROR][:MAX_ATTEMPTS]
     wanted += [
         event.id
-        for attempt in newest_first
-        for event in attempt.progress[-MAX_PROGRESS_PER_ATTEMPT:]
-        if event.message is None or event.data is None or event.message_is_cut or event.data_is_cut
-    ]
+        for event in newest_first
+        if event.type == EventType.PROGRESS
+        and not (event.message_is_cut is event.data_is_cut is False)
+    ][:MAX_LONG_REPORTS]
     return selectors.event_details(
-        wanted[:MAX_DETAILED_EVENTS],
-        message_chars=MESSAGE_CHARS,
-        traceback_chars=TRACEBACK_CHARS,
-        data_chars=DATA_CHARS,
+        wanted, message_chars=MESSAGE_CHARS, traceback_chars=TRACEBACK_CHARS, data_chars=DATA_CHARS
     )
+
+
+def _completed(event: ShortEvent, details: dict[int, EventDetails]) -> ShortEvent:
+    """The event with the due time that was too far away to be read with the others."""
+    more = details.get(event.id)
+    if more is None or event.available_at is not None:
+        return event
+    return event._replace(available_at=more.available_at)
 
 
 def _told_attempt(attempt: Attempt, details: dict[int, EventDetails]) -> ToldAttempt:
@@ -267,4 +283,5 @@ def _told_run(run: Run) -> dict[str, Any]:
         "told": _told_event(run.newest, {}),
         "is_renewals": len(run.events) > 1,
         "is_quiet": run.newest.type == EventType.LEASE_RENEWED,
+        "folds_data": run.newest.type not in _SPEAKS_BY_DATA,
     }

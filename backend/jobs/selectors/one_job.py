@@ -61,7 +61,8 @@ SELECT
     left(data ->> 'class', %(chars)s),
     right(data ->> 'traceback', %(traceback_chars)s), length(data ->> 'traceback'),
     left((data - 'error' - 'class' - 'traceback')::text, %(data_chars)s),
-    length((data - 'error' - 'class' - 'traceback')::text)
+    length((data - 'error' - 'class' - 'traceback')::text),
+    data ->> 'available_at'
 FROM (
     SELECT
         id, message,
@@ -121,6 +122,7 @@ class EventDetails(NamedTuple):
     traceback_chars: int | None
     data: str | None
     data_chars: int | None
+    available_at: str | None
 
 
 @dataclass(frozen=True, slots=True)
