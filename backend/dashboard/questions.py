@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TypeVar
 from urllib.parse import parse_qsl
@@ -17,6 +18,7 @@ from jobs.validation import clean_available_at
 MAX_TEXT_LENGTH = 500
 
 Default = TypeVar("Default")
+Value = TypeVar("Value")
 
 
 class BadQuestion(Exception):
@@ -30,10 +32,11 @@ class BadQuestion(Exception):
 class Question:
     """The query of a request: each method reads one name, and all faults are told at once.
 
-    `check` raises `BadQuestion` where any was met.
+    `check` raises `BadQuestion` where any was met. A name in `longer` may have a value of so
+    many characters; the others have `MAX_TEXT_LENGTH`.
     """
 
-    def __init__(self, request: HttpRequest) -> None:
+    def __init__(self, request: HttpRequest, longer: Mapping[str, int] | None = None) -> None:
         self._reasons: dict[str, str] = {}
         self._given: dict[str, str] = {}
         query = request.META.get("QUERY_STRING", "")
@@ -44,8 +47,8 @@ class Question:
                 self._reasons["query"] = "Must be UTF-8 text without NUL characters."
             elif not is_storable_text(value):
                 self._reasons[name] = "Must be UTF-8 text without NUL characters."
-            elif len(value) > MAX_TEXT_LENGTH:
-                self._reasons[name] = f"At most {MAX_TEXT_LENGTH} characters."
+            elif len(value) > (most := (longer or {}).get(name, MAX_TEXT_LENGTH)):
+                self._reasons[name] = f"At most {most} characters."
             else:
                 self._given[name] = value.strip()
 
@@ -100,6 +103,19 @@ class Question:
             return self._fault(name, error.reason, None)
         except (ValueError, OverflowError):
             return self._fault(name, "Must be a date and time like 2026-01-31T12:00.", None)
+
+    def read(self, name: str, reader: Callable[[str], Value], reason: str) -> Value | None:
+        """What `reader` makes of the text; `None` where none is given.
+
+        A `ValueError` of the reader's is a fault, told as `reason`.
+        """
+        value = self._given.get(name, "")
+        if not value:
+            return None
+        try:
+            return reader(value)
+        except ValueError:
+            return self._fault(name, reason, None)
 
     def _fault(self, name: str, reason: str, default: Default) -> Default:
         self._reasons[name] = reason

@@ -11,6 +11,7 @@ from dashboard.views.jobs import Jobs
 from dashboard.views.new_job import NewJob
 from dashboard.views.overview import Overview
 from dashboard.views.retry import Retry
+from dashboard.views.retry_many import RetryMany
 from dashboard.views.search import Search
 from dashboard.views.workers import Workers
 
@@ -20,6 +21,7 @@ urlpatterns = [
     path("search/", Search.as_view(), name="search"),
     path("jobs/", Jobs.as_view(), name="jobs"),
     path("jobs/new/", NewJob.as_view(), name="new_job"),
+    path("jobs/retry/", RetryMany.as_view(), name="retry_many"),
     path("jobs/<str:job_id>/retry/", Retry.as_view(), name="retry"),
     path("jobs/<str:job_id>/", JobPage.as_view(), name="job"),
     path("failures/", Failures.as_view(), name="failures"),

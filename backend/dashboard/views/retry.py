@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+
 from django.db import router
 from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
