@@ -96,16 +96,17 @@ def failure_groups(
     type: str = "",  # noqa: A002 - the contract's own name
     *,
     span: timedelta | None = None,
+    most_jobs: int = MAX_JOBS_READ,
 ) -> FailureGroups:
-    """The groups of the newest failed jobs, by creation, `MAX_JOBS_READ` at most.
+    """The groups of the newest failed jobs, by creation, `most_jobs` at most.
 
     `since` or `span`, by the database's clock, leave out what failed earlier; neither:
     all. With a span the last part of it is still going on. `type` is contained in
     the type, whatever its case.
     """
     parameters = {
-        "limit": MAX_JOBS_READ,
-        "cost": MAX_COST_PAGES,
+        "limit": most_jobs,
+        "cost": MAX_COST_PAGES * most_jobs // MAX_JOBS_READ,
         "since": since,
         "span_seconds": None if span is None else span.total_seconds(),
         "part_seconds": None if span is None else span.total_seconds() / PARTS,
