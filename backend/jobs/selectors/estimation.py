@@ -38,6 +38,8 @@ RUN_EVENTS = 80
 # there are enough successes.
 MOST_LOOK_UPS = 150
 MOST_FAILURES_LOOKED_UP = 50
+# How far back in a job's events its claim is looked for.
+MOST_EVENTS_OF_A_JOB = 32
 MOST_TYPES = 100
 SPARK_PARTS = 24
 
@@ -180,7 +182,8 @@ class Sample:
         for event in self.events:
             history = before[event.run, event.job_id]
             if event.id in wanted:
-                attempt = attempt_of(event, history[::-1], self._weight(event))
+                latest_first = history[: -MOST_EVENTS_OF_A_JOB - 1 : -1]
+                attempt = attempt_of(event, latest_first, self._weight(event))
                 if attempt.type is None or attempt.wait is None:
                     unknown.append(event)
                 else:

@@ -48,7 +48,7 @@ COUNT_BOUNDS = {
     "limit": COUNT_LIMIT + 1,
     "priorities": 64,
     "step": 100,
-    "blocks": 500,
+    "blocks": 400,
     "retries": 150,
     "running": 500,
 }
@@ -56,7 +56,6 @@ _FIGURES = ("ready", "scheduled", "running", "failed", "overdue", "retries_pendi
 
 # Ids are out of order by as long as a statement runs; the dispatcher's end sooner.
 SLACK_SECONDS = 60
-MOST_EVENTS_OF_A_JOB = 32
 MOST_EVENTS_LOOKED_UP = 600
 
 
@@ -127,7 +126,7 @@ def _looked_up(cursor: Any, outcomes: list[ReadEvent]) -> dict[int, Attempt]:
         {
             "job_ids": [event.job_id for event in outcomes],
             "event_ids": [event.id for event in outcomes],
-            "most_each": MOST_EVENTS_OF_A_JOB,
+            "most_each": estimation.MOST_EVENTS_OF_A_JOB,
             "most": MOST_EVENTS_LOOKED_UP,
         },
     )
