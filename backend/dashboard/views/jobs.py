@@ -85,7 +85,8 @@ class Jobs(Page):
             "is_filtered": bool(job_list.chips(wanted)),
             "state": wanted.state,
             "top_query": "?" + _list_query(asked),
-            "may_select": access.allows(request, access.RETRY),
+            # Only a failed job can be retried, and nothing else is done to a selection.
+            "may_select": Status.FAILED in wanted.statuses and access.allows(request, access.RETRY),
         }
         if access.is_poll(request):
             shown, now = selectors.jobs_shown(rows, wanted)
@@ -111,7 +112,6 @@ class Jobs(Page):
             "chips": [(chip, _without(asked, chip)) for chip in job_list.chips(wanted)],
             "clear_query": "?" + urlencode({"state": wanted.state} if wanted.state else {}),
             "match_query": job_list.query(wanted),
-            "may_match": Status.FAILED in wanted.statuses,
             "filter": wanted,
             "created_after": _typed(wanted.created_after),
             "created_before": _typed(wanted.created_before),

@@ -107,12 +107,15 @@
     tell();
   }
 
-  // What the reader opened or ticked, and where the focus is, outlives a swap.
-  const kept = { open: new Map(), ticked: new Set() };
+  // What the reader opened or ticked, how far a region was scrolled, and where the focus
+  // is (htmx sees to that, by the element's id), outlives a swap.
+  const kept = { open: new Map(), ticked: new Set(), scrolled: new Map() };
   function remember(event) {
     if (event.detail.target !== live) return;
     kept.open.clear();
     kept.ticked.clear();
+    kept.scrolled.clear();
+    for (const region of live.querySelectorAll(".scroll[id], .tabs[id]")) kept.scrolled.set(region.id, region.scrollLeft);
     for (const details of live.querySelectorAll("details[id]")) kept.open.set(details.id, details.open);
     for (const box of live.querySelectorAll("input[type=checkbox][id]:checked")) kept.ticked.add(box.id);
   }
@@ -122,6 +125,10 @@
       if (kept.open.has(details.id)) details.open = kept.open.get(details.id);
     }
     for (const box of live.querySelectorAll("input[type=checkbox][id]")) box.checked = kept.ticked.has(box.id);
+    for (const [id, left] of kept.scrolled) {
+      const region = document.getElementById(id);
+      if (region && left) region.scrollLeft = left;
+    }
     document.dispatchEvent(new CustomEvent("rowlease:restored"));
   }
 
