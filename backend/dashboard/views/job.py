@@ -149,7 +149,6 @@ def _api_urls(job_id: UUID) -> dict[str, str]:
         return {
             "jobs": reverse("jobs:jobs"),
             "job": reverse("jobs:job", args=[job_id]),
-            "timeline": reverse("jobs:job-timeline", args=[job_id]),
         }
     except NoReverseMatch:
         return {}

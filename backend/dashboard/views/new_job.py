@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
@@ -22,6 +23,7 @@ from jobs import conf, memo, registry, selectors, services
 from jobs.deadline import database_deadline
 from jobs.errors import InvalidJob, JobNotFound
 from jobs.models import Job
+from jobs.registry import JobType
 from jobs.validation import parse_uuid
 
 logger = logging.getLogger(__name__)
@@ -117,6 +119,25 @@ def _copied(request: HttpRequest, copy_of: str) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class ShownType:
+    """A registered type; `doc` as runs of text, of which each may be code."""
+
+    name: str
+    example: str
+    doc: list[tuple[str, bool]]
+
+
+def _shown(described: JobType) -> ShownType:
+    # A docstring's lines are broken for an editor; its paragraphs are meant.
+    paragraphs = [" ".join(lines.split()) for lines in described.doc.split("\n\n")]
+    pieces = "\n\n".join(paragraphs).split("`")
+    # Without their partner ticks are just ticks.
+    pieces = pieces if len(pieces) % 2 else ["`".join(pieces)]
+    doc = [(piece, number % 2 == 1) for number, piece in enumerate(pieces) if piece]
+    return ShownType(described.name, described.example, doc)
+
+
 def _form(
     request: HttpRequest, draft: Draft, errors: dict[str, str] | None = None
 ) -> dict[str, Any]:
@@ -124,7 +145,7 @@ def _form(
         api_url = request.build_absolute_uri(reverse("jobs:jobs"))
     except NoReverseMatch:
         api_url = ""
-    types = registry.described_types()
+    types = [_shown(described) for described in registry.described_types()]
     return {
         "draft": draft,
         "errors": errors or {},

@@ -13,6 +13,7 @@
   const maxBytes = Number(form.dataset.maxBytes);
   const firstCheck = check.textContent;
   let timer = null;
+  let chosen = null;
 
   function handler() {
     const name = field.type.value.trim();
@@ -26,12 +27,65 @@
       [...document.querySelectorAll("[data-example]")].some((example) => example.textContent.trim() === typed);
   }
 
-  function placeOf(error, text) {
-    const told = /line (\d+) column (\d+)/.exec(error.message);
-    if (told) return "line " + told[1] + ", column " + told[2];
-    const at = /position (\d+)/.exec(error.message);
-    if (!at) return /end of/.test(error.message) ? "the end" : "";
-    const before = text.slice(0, Number(at[1])).split("\n");
+  // Where `text` stops being JSON. Browsers differ in whether and how they tell.
+  function faultOf(text) {
+    const word = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+    const escape = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
+    const closers = [];
+    let at = 0;
+    // What may come: "value", "first" (a value or "]"), "key", "member" (a key or "}"),
+    // ":", or "next" (a comma or the end of what is open).
+    let wanted = "value";
+
+    function string() {
+      for (at += 1; at < text.length; at += 1) {
+        if (text[at] === '"') { at += 1; return true; }
+        if (text[at] < " ") return false;
+        if (text[at] !== "\\") continue;
+        escape.lastIndex = at;
+        if (!escape.test(text)) return false;
+        at = escape.lastIndex - 1;
+      }
+      return false;
+    }
+    for (;;) {
+      while (at < text.length && " \t\n\r".includes(text[at])) at += 1;
+      const sign = text[at];
+      if (sign === undefined) return at;
+      if (closers.length && sign === closers[closers.length - 1] && (wanted === "next" || wanted === (sign === "]" ? "first" : "member"))) {
+        closers.pop();
+        at += 1;
+        wanted = "next";
+      } else if (wanted === "next") {
+        if (sign !== "," || !closers.length) return at;
+        at += 1;
+        wanted = closers[closers.length - 1] === "]" ? "value" : "key";
+      } else if (wanted === ":") {
+        if (sign !== ":") return at;
+        at += 1;
+        wanted = "value";
+      } else if (sign === '"') {
+        if (!string()) return at;
+        wanted = wanted === "key" || wanted === "member" ? ":" : "next";
+      } else if (wanted === "key" || wanted === "member") {
+        return at;
+      } else if (sign === "{" || sign === "[") {
+        closers.push(sign === "{" ? "}" : "]");
+        at += 1;
+        wanted = sign === "{" ? "member" : "first";
+      } else {
+        word.lastIndex = at;
+        if (!word.test(text)) return at;
+        at = word.lastIndex;
+        wanted = "next";
+      }
+    }
+  }
+
+  function placeOf(text) {
+    const fault = faultOf(text);
+    if (!text.slice(fault).trim()) return "it ends too early";
+    const before = text.slice(0, fault).split("\n");
     return "line " + before.length + ", column " + (before[before.length - 1].length + 1);
   }
 
@@ -41,8 +95,7 @@
     try {
       value = JSON.parse(text);
     } catch (error) {
-      const place = placeOf(error, text);
-      return "Not JSON" + (place ? ", at " + place : "") + ".";
+      return text.trim() ? "Not JSON: " + placeOf(text) + "." : "Write {} for an empty payload.";
     }
     if (value === null || typeof value !== "object" || Array.isArray(value)) {
       return "Must be a JSON object, like { \"name\": 1 }.";
@@ -52,6 +105,12 @@
   }
 
   function showCheck() {
+    // What the server said of this very text stands, and is more exact.
+    const refusal = document.getElementById("payload-error");
+    const isSaid = refusal !== null && field.payload.value === field.payload.defaultValue;
+    check.hidden = isSaid;
+    if (refusal) refusal.hidden = !isSaid;
+    if (isSaid) return;
     const reason = problem(field.payload.value);
     const text = reason || "A JSON object. " + firstCheck.replace("A JSON object of at", "At");
     if (check.textContent !== text) check.textContent = text;
@@ -62,6 +121,8 @@
   function showType() {
     const item = handler();
     for (const other of document.querySelectorAll(".handlers li")) other.classList.toggle("is-chosen", other === item);
+    if (item && item !== chosen) item.parentElement.scrollTop = item.offsetTop;
+    chosen = item;
     remark.textContent = item ? item.querySelector("p").textContent
       : field.type.value.trim() ? "No handler of this name is registered here. A worker that has none either fails the attempt."
       : "A registered type, or any other name that a worker of yours knows.";
