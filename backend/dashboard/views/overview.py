@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -59,7 +60,7 @@ class Tile:
 class Slot:
     """One bucket as the charts and their tables have it; `url`: the jobs made in it."""
 
-    start: datetime
+    key: str
     label: str
     url: str
     succeeded: str
@@ -86,6 +87,7 @@ class Latency:
 class TypeRow:
     """One type's line of the table."""
 
+    key: str
     type: str
     url: str
     per_minute: str
@@ -255,7 +257,7 @@ def _slots(activity: Activity, span: timedelta, jobs_url: str) -> tuple[Slot, ..
 
     return tuple(
         Slot(
-            start=bucket.start,
+            key=f"{bucket.start.timestamp():.0f}",
             label=f"{_clock(bucket.start)}\N{EN DASH}{_clock(bucket.start + span)}",
             url=(
                 f"{jobs_url}?created_after={moment(bucket.start)}"
@@ -343,9 +345,15 @@ def _latencies(
     )
 
 
+def type_key(job_type: str) -> str:
+    """A name for the type that an element's id may have."""
+    return hashlib.blake2b(job_type.encode(), digest_size=6).hexdigest()
+
+
 def _type_row(found: TypeActivity, activity: Activity) -> TypeRow:
     is_estimate = activity.is_estimate or not activity.attempts_are_all
     return TypeRow(
+        key=type_key(found.type),
         type=found.type,
         url=links.jobs_list(type_is=found.type),
         per_minute=figures.rate(found.per_minute, is_estimate),

@@ -109,13 +109,14 @@
 
   // What the reader opened or ticked, how far a region was scrolled, and where the focus
   // is (htmx sees to that, by the element's id), outlives a swap.
-  const kept = { open: new Map(), ticked: new Set(), scrolled: new Map() };
+  const kept = { open: new Map(), ticked: new Set(), scrolled: new Map(), focus: "" };
   function remember(event) {
     if (event.detail.target !== live) return;
     kept.open.clear();
     kept.ticked.clear();
     kept.scrolled.clear();
-    for (const region of live.querySelectorAll(".scroll[id], .tabs[id]")) kept.scrolled.set(region.id, region.scrollLeft);
+    kept.focus = live.contains(document.activeElement) ? document.activeElement.id : "";
+    for (const region of live.querySelectorAll(".scroll[id], .tabs[id]")) kept.scrolled.set(region.id, [region.scrollLeft, region.scrollTop]);
     for (const details of live.querySelectorAll("details[id]")) kept.open.set(details.id, details.open);
     for (const box of live.querySelectorAll("input[type=checkbox][id]:checked")) kept.ticked.add(box.id);
   }
@@ -125,10 +126,14 @@
       if (kept.open.has(details.id)) details.open = kept.open.get(details.id);
     }
     for (const box of live.querySelectorAll("input[type=checkbox][id]")) box.checked = kept.ticked.has(box.id);
-    for (const [id, left] of kept.scrolled) {
+    for (const [id, [left, top]] of kept.scrolled) {
       const region = document.getElementById(id);
       if (region && left) region.scrollLeft = left;
+      if (region && top) region.scrollTop = top;
     }
+    // What lies in closed details takes no focus, and htmx tried while these were closed.
+    const focused = kept.focus && document.getElementById(kept.focus);
+    if (focused && document.activeElement !== focused) focused.focus({ preventScroll: true });
     document.dispatchEvent(new CustomEvent("rowlease:restored"));
   }
 
