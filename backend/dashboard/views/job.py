@@ -29,7 +29,7 @@ MAX_PROGRESS_PER_ATTEMPT = 20
 MAX_RUNS = 60
 # Besides one error for each attempt: reports whose long texts are read one by one.
 MAX_LONG_REPORTS = 30
-MESSAGE_CHARS = 8_192
+MESSAGE_CHARS = 4_000
 TRACEBACK_CHARS = 6_000
 DATA_CHARS = 2_000
 # From here on a time of day does not say when.
