@@ -14,36 +14,45 @@ stopped. Which index:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connections, router, transaction
+from django.db import connections, router
 
 from jobs.lifecycle import EventType, Status
 from jobs.models import Job
+from jobs.selectors.look_ups import only_look_ups
+from jobs.selectors.patterns import containing
 from jobs.sql import errors
 
 STATES = ("ready", "scheduled", "running", "succeeded", "failed")
 NEWEST, OLDEST, CLAIM, LEASE = "newest", "oldest", "claim", "lease"
 SORTS = (NEWEST, OLDEST, CLAIM, LEASE)
 
-# Rows that a search looks at. Rows in the order of creation share pages, the others
-# are a page each.
-WINDOW_BY_CREATION = 10_000
-WINDOW_SCATTERED = 2_000
+# A search looks at so many rows, in parts, for as long as it has touched fewer pages than
+# that: neighbours by creation share pages in a table that was filled in one go, and are
+# a page each where workers have moved them about.
+WINDOW = 10_000
+_PART, _LEAST_PART = 2_000, 50
+# Orders that cannot go on where a window ended look at so many rows, each maybe a page.
+WINDOW_AT_ONCE = 2_000
+# Where errors are compared, rows that there are no pages left for cost theirs all the same.
+_PART_OF_ERRORS, _WINDOW_OF_ERRORS_AT_ONCE = 500, 1_000
+# A search that asks for more than a state has the whole budget of a page of the dashboard
+# but for its rows; beside a search for a state alone the states are counted.
+_MOST_PAGES, _MOST_PAGES_OF_A_STATE = 2_500, 1_300
 # Of the priorities that occur, this many are walked through.
 MOST_PRIORITIES = 100
-# A text that is stored apart costs this many pages to compare, and a search may spend
-# so many; what PostgreSQL does not compress away is stored apart from about 2,000 bytes.
-_STORED_APART_BYTES, _STORED_APART_PAGES, _MOST_PAGES = 1_000, 6, 3_000
+# A text that is stored apart, from about 2,000 bytes that did not compress away, costs
+# this many pages to compare.
+_STORED_APART_BYTES, _STORED_APART_PAGES = 1_000, 6
 
 ERROR_CHARS = 300
 # An attempt's claim is looked for among so many of the job's newest events.
-_EVENTS_LOOKED_AT = 10
+_EVENTS_LOOKED_AT = 5
 
 _STATUS_OF = {
     "ready": Status.QUEUED,
@@ -53,8 +62,6 @@ _STATUS_OF = {
     "failed": Status.FAILED,
 }
 _NOW = "statement_timestamp()"
-# Index look-ups cost the same whatever the statistics say; `services` has the numbers.
-_NOT_PLANNED = ("sort", "bitmapscan", "seqscan", "hashjoin", "mergejoin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +197,7 @@ def search_jobs(
 
     `sort` is one of `wanted.sorts`; raises `ValueError` for another.
     """
-    with _only_look_ups():
+    with only_look_ups():
         found = _find(wanted, sort, size, after=after, before=before)
         rows, now = _rows([place.id for place in found.places], wanted)
     first, last = (found.places[0], found.places[-1]) if found.places else (None, None)
@@ -214,7 +221,7 @@ def jobs_shown(job_ids: Sequence[UUID], wanted: JobFilter) -> tuple[list[JobRow]
 
     A job that does not match any more says so; one that is gone is left out.
     """
-    with _only_look_ups():
+    with only_look_ups():
         rows, now = _rows(job_ids, wanted)
         return rows, now or _now()
 
@@ -225,8 +232,8 @@ def newcomers(wanted: JobFilter, sort: str, size: int, shown: Sequence[JobRow]) 
     More than `size` is `size + 1`. Rows that only moved up from the next page do not count
     where the order tells. Looks at a tenth of the window, since it is asked often.
     """
-    with _only_look_ups():
-        found = _find(wanted, sort, size, window_part=10)
+    with only_look_ups():
+        found = _find(wanted, sort, size, part_of_window=10)
     known = {row.id for row in shown}
     places = [place for place in found.places if place.id not in known]
     if sort in (NEWEST, OLDEST) and len(shown) >= size:
@@ -245,7 +252,7 @@ def failed_jobs(
     """
     if Status.FAILED not in wanted.statuses:
         return Found([], False, False, 0, None, as_of)
-    with _only_look_ups():
+    with only_look_ups():
         return _find(replace(wanted, state="failed"), OLDEST, size, after=after, as_of=as_of)
 
 
@@ -269,76 +276,127 @@ def _find(
     after: Cursor | None = None,
     before: Cursor | None = None,
     as_of: datetime | None = None,
-    window_part: int = 1,
+    part_of_window: int = 1,
 ) -> Found:
     if sort not in wanted.sorts:
         raise ValueError(f"These jobs cannot be sorted by {sort!r}.")
     if not wanted.statuses:
         return Found([], False, False, 0, None, _now())
-    scan = _scan(wanted, sort, size, after, before, window_part)
+    is_backwards = before is not None
+    is_of_a_state = replace(wanted, state="") == JobFilter() and as_of is None
+    pages = (_MOST_PAGES_OF_A_STATE if is_of_a_state else _MOST_PAGES) // part_of_window
+    window = WINDOW // part_of_window
+    places: list[Cursor] = []
+    looked_at = spent = 0
+    cursor = before if is_backwards else after
+    of_errors = bool(wanted.error or wanted.error_group)
+    part = _PART_OF_ERRORS if of_errors else _PART
+    at_once = min(_WINDOW_OF_ERRORS_AT_ONCE if of_errors else WINDOW_AT_ONCE, pages)
+    while True:
+        rows = min(part, window - looked_at, pages - spent)
+        scan = _scan(wanted, sort, size, cursor, rows, at_once, is_backwards=is_backwards)
+        look = _look(wanted, scan, size + 1 - len(places), pages - spent, as_of)
+        places += look.places
+        looked_at += look.looked_at
+        spent += look.pages
+        has_more = len(places) > size
+        is_at_end = look.looked_at < scan.window and not look.is_cut
+        is_spent = look.is_cut or looked_at >= window or spent + _LEAST_PART > pages
+        if has_more or is_at_end or is_spent or not scan.goes_on:
+            break
+        cursor = look.last
+    # An order of its own is right only if all was looked at.
+    is_cut = not is_at_end and (not has_more or bool(scan.order))
+    places = places[:size]
+    return Found(
+        places=places[::-1] if is_backwards else places,
+        has_more=has_more,
+        is_cut=is_cut,
+        looked_at=looked_at if is_cut else 0,
+        further=look.last if is_cut and scan.goes_on else None,
+        now=look.now,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What one statement saw.
+
+    The rest is of the rows that were looked at, and 0 or `None` where a page was full before.
+    `is_cut`: not all of them could be compared, or more were left out than the window says.
+    """
+
+    places: list[Cursor]
+    looked_at: int
+    pages: int
+    is_cut: bool
+    last: Cursor | None
+    now: datetime
+
+
+def _look(wanted: JobFilter, scan: _Scan, size: int, pages: int, as_of: datetime | None) -> _Look:
     conditions, parameters = _conditions(wanted)
     if as_of is not None:
         conditions.append("j.finished_at <= %(as_of)s")
     matches = f"coalesce({' AND '.join(conditions) or 'true'}, false)"
+    cost = "0"
+    if conditions:
+        cost = "(j.block IS DISTINCT FROM lag(j.block) OVER ())::int"
     if wanted.error or wanted.error_group:
         # What is stored apart is fetched only while there are pages to spend.
-        matches = f"CASE WHEN j.pages <= {_MOST_PAGES} THEN {matches} END"
-    rows = f"SELECT j.*, {scan.pages} AS pages FROM ({scan.rows}) AS j"
+        matches = f"CASE WHEN j.pages <= %(pages)s THEN {matches} END"
+        cost += f"""
+            + CASE WHEN pg_column_size(j.last_error) > {_STORED_APART_BYTES}
+                THEN {_STORED_APART_PAGES} ELSE 0 END"""
     statement = f"""
         WITH RECURSIVE {scan.levels}
         looked AS MATERIALIZED (
-            SELECT j.id, {scan.moment} AS moment, row_number() OVER () AS place,
+            SELECT j.id, {scan.moment} AS moment, j.pages, row_number() OVER () AS place,
                 {scan.keys}, {matches} AS matches
-            FROM ({rows}) AS j
+            FROM (
+                SELECT j.*, sum(j.cost) OVER (ROWS UNBOUNDED PRECEDING) AS pages
+                FROM (SELECT j.*, {cost} AS cost FROM ({scan.rows}) AS j) AS j
+            ) AS j
         ),
         page AS MATERIALIZED (
             SELECT p.*, row_number() OVER () AS number
             FROM (
                 SELECT id, moment FROM looked WHERE matches {scan.beyond} {scan.order}
-                LIMIT %(size)s + 1
+                LIMIT %(size)s
             ) AS p
         ),
         ended AS (
             SELECT
                 count(*) AS rows,
+                coalesce(max(pages), 0) AS pages,
                 coalesce(bool_or(matches IS NULL), false) OR {scan.is_cut} AS is_cut,
                 max(place) FILTER (WHERE matches IS NOT NULL) AS place
             FROM looked
-            WHERE {bool(scan.order)} OR (SELECT count(*) FROM page) <= %(size)s
+            WHERE {bool(scan.order)} OR (SELECT count(*) FROM page) < %(size)s
         )
-        SELECT number, id, moment, NULL::bigint, NULL::boolean, NULL::timestamptz FROM page
+        SELECT number, id, moment, NULL, NULL, NULL::boolean, NULL::timestamptz FROM page
         UNION ALL
-        SELECT NULL, l.id, l.moment, e.rows, e.is_cut, {_NOW}
+        SELECT NULL, l.id, l.moment, e.rows, e.pages, e.is_cut, {_NOW}
         FROM ended AS e
         LEFT JOIN LATERAL (
             -- Nothing is read for a page that is full: the rest of the window stays unread.
             SELECT id, moment FROM looked WHERE e.place IS NOT NULL AND place = e.place LIMIT 1
         ) AS l ON true
     """
-    parameters |= scan.parameters | {"size": size, "as_of": as_of}
     with _cursor() as cursor:
-        cursor.execute(statement, parameters)
+        cursor.execute(
+            statement,
+            parameters | scan.parameters | {"size": size, "pages": pages, "as_of": as_of},
+        )
         answer = cursor.fetchall()
-    ended = next(row for row in answer if row[0] is None)
-    places = [Cursor(row[2], row[1]) for row in sorted(r for r in answer if r[0] is not None)]
-    return _found(places, ended, size, scan, is_backwards=before is not None)
-
-
-def _found(
-    places: list[Cursor], ended: tuple[Any, ...], size: int, scan: _Scan, *, is_backwards: bool
-) -> Found:
-    _, last_id, last_moment, looked_at, is_cut, now = ended
-    has_more = len(places) > size
-    # An order of its own is right only if all was looked at.
-    is_cut = (not has_more or bool(scan.order)) and (looked_at >= scan.window or is_cut)
-    further = Cursor(last_moment, last_id) if is_cut and scan.goes_on and last_id else None
-    places = places[:size]
-    return Found(
-        places=places[::-1] if is_backwards else places,
-        has_more=has_more,
-        looked_at=looked_at if is_cut else 0,
-        further=further,
+    _, last_id, last_moment, rows, spent, is_cut, now = next(r for r in answer if r[0] is None)
+    found = sorted(row[:3] for row in answer if row[0] is not None)
+    return _Look(
+        places=[Cursor(moment, job_id) for _, job_id, moment in found],
+        looked_at=rows,
+        pages=int(spent),
         is_cut=is_cut,
+        last=Cursor(last_moment, last_id) if last_id else None,
         now=now,
     )
 
@@ -359,37 +417,37 @@ class _Scan:
     order: str = ""
     beyond: str = ""
     levels: str = ""
-    # How many pages of the budget are spent up to a row.
-    pages: str = "0"
     # Whether more was left out than the window says.
     is_cut: str = "false"
     # Whether a later look can begin where this one's window ended.
     goes_on: bool = False
 
 
-_COLUMNS = """j.id, j.type, j.status, j.priority, j.available_at, j.attempts, j.locked_by,
-    j.locked_until, j.last_error, j.created_at, j.finished_at"""
+# A row's place in the table is (block, item).
+_COLUMNS = """(j.ctid::text::point)[0] AS block, j.id, j.type, j.status, j.priority,
+    j.available_at, j.attempts, j.locked_by, j.locked_until, j.last_error, j.created_at,
+    j.finished_at"""
 
 
 def _scan(
     wanted: JobFilter,
     sort: str,
     size: int,
-    after: Cursor | None,
-    before: Cursor | None,
-    window_part: int,
+    cursor: Cursor | None,
+    rows: int,
+    rows_at_once: int,
+    *,
+    is_backwards: bool,
 ) -> _Scan:
-    cursor = after or before
     parameters: dict[str, Any] = {}
     if cursor is not None:
         parameters = {"cursor_moment": cursor.moment, "cursor_id": cursor.id}
     if sort == CLAIM:
-        return _claim_scan(wanted, size, WINDOW_SCATTERED // window_part)
-    is_descending = (sort == NEWEST) == (before is None)
+        return _claim_scan(wanted, size, rows_at_once)
+    is_descending = (sort == NEWEST) != is_backwards
     if wanted.statuses == {Status.RUNNING}:
-        return _running_scan(sort, is_descending, parameters)
+        return _running_scan(sort, is_descending, rows_at_once, parameters)
     is_failed = wanted.statuses == {Status.FAILED}
-    window = (WINDOW_SCATTERED if is_failed else WINDOW_BY_CREATION) // window_part
     direction = "DESC" if is_descending else "ASC"
     bounds = [f"j.status = '{Status.FAILED}'"] if is_failed else []
     if wanted.created_after is not None:
@@ -404,16 +462,15 @@ def _scan(
             SELECT {_COLUMNS} FROM jobs_job AS j
             {"WHERE " + " AND ".join(bounds) if bounds else ""}
             ORDER BY j.created_at {direction}, j.id {direction}
-            LIMIT {window}
+            LIMIT {rows}
         """,
-        window=window,
+        window=rows,
         parameters=parameters,
-        pages=_pages(1 if is_failed else 0) if wanted.error or wanted.error_group else "0",
         goes_on=True,
     )
 
 
-def _running_scan(sort: str, is_descending: bool, parameters: dict[str, Any]) -> _Scan:
+def _running_scan(sort: str, is_descending: bool, window: int, parameters: dict[str, Any]) -> _Scan:
     moment = "j.locked_until" if sort == LEASE else "j.created_at"
     direction = "DESC" if is_descending else "ASC"
     than = "<" if is_descending else ">"
@@ -423,9 +480,9 @@ def _running_scan(sort: str, is_descending: bool, parameters: dict[str, Any]) ->
             SELECT {_COLUMNS} FROM jobs_job AS j
             WHERE j.status = '{Status.RUNNING}'
             ORDER BY j.locked_until
-            LIMIT {WINDOW_SCATTERED}
+            LIMIT {window}
         """,
-        window=WINDOW_SCATTERED,
+        window=window,
         parameters=parameters,
         moment=moment,
         order=f"ORDER BY moment {direction}, id {direction}",
@@ -483,17 +540,7 @@ def _claim_scan(wanted: JobFilter, size: int, window: int) -> _Scan:
         order="ORDER BY available_at, priority DESC, moment, id" if is_by_time else "",
         levels=levels,
         is_cut=f"(SELECT count(priority) FROM level) >= {MOST_PRIORITIES}",
-        pages=_pages(1) if wanted.error or wanted.error_group else "0",
     )
-
-
-def _pages(for_a_row: int) -> str:
-    return f"""sum(
-        {for_a_row} + CASE
-            WHEN pg_column_size(j.last_error) > {_STORED_APART_BYTES} THEN {_STORED_APART_PAGES}
-            ELSE 0
-        END
-    ) OVER (ROWS UNBOUNDED PRECEDING)"""
 
 
 def _conditions(wanted: JobFilter) -> tuple[list[str], dict[str, Any]]:
@@ -531,13 +578,6 @@ def _conditions(wanted: JobFilter) -> tuple[list[str], dict[str, Any]]:
     return conditions, parameters
 
 
-def containing(text: str) -> str:
-    """The LIKE pattern of what contains `text`, word for word."""
-    for special in ("\\", "%", "_"):
-        text = text.replace(special, "\\" + special)
-    return f"%{text}%"
-
-
 def _rows(job_ids: Sequence[UUID], wanted: JobFilter) -> tuple[list[JobRow], datetime | None]:
     if not job_ids:
         return [], None
@@ -570,16 +610,3 @@ def _rows(job_ids: Sequence[UUID], wanted: JobFilter) -> tuple[list[JobRow], dat
 
 def _cursor() -> Any:
     return connections[router.db_for_read(Job)].cursor()
-
-
-@contextmanager
-def _only_look_ups() -> Iterator[None]:
-    """A transaction, or a part of the caller's, whose statements are planned as look-ups."""
-    using = router.db_for_read(Job)
-    names = ", ".join(f"'enable_{node}'" for node in _NOT_PLANNED)
-    with transaction.atomic(using=using, savepoint=False), _cursor() as cursor:
-        cursor.execute(f"SELECT set_config(name, 'off', true) FROM unnest(ARRAY[{names}]) AS name")
-        yield
-        cursor.execute(
-            f"SELECT set_config(name, reset_val, true) FROM pg_settings WHERE name IN ({names})"
-        )
