@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -9,19 +11,23 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django.db import router
 from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 
-from dashboard import access, notices
+from dashboard import access, notices, reading
 from dashboard.pages import Page
 from dashboard.questions import BadQuestion, Question
 from dashboard.states import state_of
 from jobs import memo, selectors, services
+from jobs.deadline import database_deadline
 from jobs.errors import TransitionRefused
 from jobs.models import Job
 from jobs.selectors import FailureGroup, FailureGroups
 from jobs.validation import parse_uuid
+
+logger = logging.getLogger(__name__)
 
 SPANS: dict[str, timedelta | None] = {
     "1h": timedelta(hours=1),
@@ -35,30 +41,28 @@ GROUPS_SHOWN = 25
 
 CHART_WIDTH, CHART_HEIGHT = 144, 32
 _LEAST_COLUMN_HEIGHT = 2
+_COLUMN_SHARE = 0.72
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One part of the span in a group's chart, which is `CHART_WIDTH` by `CHART_HEIGHT`."""
+class Part:
+    """One part of the span, in which something failed."""
 
     start: datetime
     count: int
-    x: float
-    y: float
-    height: float
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A group as the page shows it."""
+    """A group as the page shows it; `columns` is the path of its chart."""
 
     id: str
     group: FailureGroup
     jobs_url: str
     rest_url: str
-    columns: tuple[Column, ...]
-    column_width: float
-    most: Column
+    columns: str
+    parts: tuple[Part, ...]
+    most: Part
     traceback: str
 
 
@@ -125,12 +129,14 @@ class Failures(Page):
         job_id = parse_uuid(request.POST.get("job", ""))
         if job_id is None:
             raise BadQuestion({"job": "Must be the id of a job."})
-        failure = selectors.failure_of(job_id)
         try:
-            services.retry_job(job_id=job_id)
+            with database_deadline(reading.PAGE_DEADLINE_SECONDS, router.db_for_write(Job)):
+                failure = selectors.failure_of(job_id)
+                services.retry_job(job_id=job_id)
         except TransitionRefused:
             asked["notice"] = "not_failed"
         else:
+            logger.info("%s retried job %s.", access.name_of(request) or "Somebody", job_id)
             # Whoever is led back here shall not find the job among the failed ones.
             memo.forget_all()
             asked["trial"] = str(job_id)
@@ -149,32 +155,35 @@ def _job_id(question: Question, name: str) -> UUID | None:
 
 def _row(group: FailureGroup, found: FailureGroups, tracebacks: dict[UUID, str]) -> Row:
     assert found.since is not None
-    parts = len(group.per_bucket)
-    slot = CHART_WIDTH / parts
-    length = (found.until - found.since) / parts
-    top = max(group.per_bucket)
-    columns = []
-    for place, count in enumerate(group.per_bucket):
-        height = max(_LEAST_COLUMN_HEIGHT, round(CHART_HEIGHT * count / top, 1)) if count else 0
-        columns.append(
-            Column(
-                start=found.since + place * length,
-                count=count,
-                x=round(place * slot, 1),
-                y=round(CHART_HEIGHT - height, 1),
-                height=height,
-            )
-        )
+    length = (found.until - found.since) / len(group.per_bucket)
+    parts = tuple(
+        Part(found.since + place * length, count)
+        for place, count in enumerate(group.per_bucket)
+        if count
+    )
     return Row(
         id=_id_of(group.type, group.error),
         group=group,
-        jobs_url=_jobs_url(group.type, group.error),
-        rest_url=_rest_url(group.type, group.error),
-        columns=tuple(columns),
-        column_width=round(slot * 0.72, 1),
-        most=max(columns, key=lambda column: column.count),
+        jobs_url=_url("dashboard:jobs", group.type, group.error),
+        rest_url=_url("dashboard:retry_many", group.type, group.error),
+        columns=_columns(group.per_bucket),
+        parts=parts,
+        most=max(parts, key=lambda part: part.count),
         traceback=tracebacks.get(group.sample_id, ""),
     )
+
+
+def _columns(counts: Sequence[int]) -> str:
+    """A column for each count, as one path in `CHART_WIDTH` by `CHART_HEIGHT`."""
+    slot = CHART_WIDTH / len(counts)
+    width = round(slot * _COLUMN_SHARE, 1)
+    top = max(counts)
+    drawn = []
+    for place, count in enumerate(counts):
+        if count:
+            height = max(_LEAST_COLUMN_HEIGHT, round(CHART_HEIGHT * count / top, 1))
+            drawn.append(f"M{place * slot:g} {CHART_HEIGHT}v-{height:g}h{width:g}v{height:g}z")
+    return "".join(drawn)
 
 
 def _id_of(job_type: str, error: str) -> str:
@@ -182,14 +191,10 @@ def _id_of(job_type: str, error: str) -> str:
     return blake2b(f"{job_type}\0{error}".encode(), digest_size=8).hexdigest()
 
 
-def _jobs_url(job_type: str, error: str) -> str:
+def _url(screen: str, job_type: str, error: str) -> str:
+    """A screen for the failed jobs of a group."""
     query = urlencode({"state": "failed", "type_is": job_type, "error_group": error})
-    return f"{reverse('dashboard:jobs')}?{query}"
-
-
-def _rest_url(job_type: str, error: str) -> str:
-    """Where all of a group are retried, after a look at how many they are."""
-    return _jobs_url(job_type, error)
+    return f"{reverse(screen)}?{query}"
 
 
 def _trial(job_id: UUID, job_type: str, error: str, found: FailureGroups) -> Trial:
@@ -202,6 +207,6 @@ def _trial(job_id: UUID, job_type: str, error: str, found: FailureGroups) -> Tri
         error=error,
         rest=sum(group.count for group in like_it if group.sample_id != job_id),
         is_over=job.finished_at is not None,
-        jobs_url=_jobs_url(job_type, error),
-        rest_url=_rest_url(job_type, error),
+        jobs_url=_url("dashboard:jobs", job_type, error),
+        rest_url=_url("dashboard:retry_many", job_type, error),
     )

@@ -18,6 +18,8 @@ from jobs import selectors
 from jobs.lifecycle import Status
 from jobs.selectors import RunningJob, WorkerSeen
 
+JOBS_SHOWN = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -31,13 +33,15 @@ class Work:
 class Row:
     """One worker; `name` is its thread, or its whole id where that has no threads.
 
-    `id` is the worker's as an element's: the same for as long as the worker is seen.
+    `id` is the worker's as an element's: the same for as long as the worker is seen. Of a
+    worker that has many jobs the newest are shown, and `more_count` of them are not.
     """
 
     id: str
     worker: WorkerSeen
     name: str
     work: tuple[Work, ...]
+    more_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +74,13 @@ class Workers(Page):
         Question(request).check()
         seen = selectors.workers_seen()
         hosts = tuple(_hosts(seen.workers, seen.now))
-        work = [
-            work
-            for host in hosts
-            for process in host.processes
-            for row in process.rows
-            for work in row.work
-        ]
         return {
             "seen": seen,
             "hosts": hosts,
             "busy": sum(host.busy for host in hosts),
-            "overdue": sum(one.state == OVERDUE for one in work),
+            "overdue": sum(
+                job.locked_until < seen.now for worker in seen.workers for job in worker.jobs
+            ),
         }
 
 
@@ -106,6 +105,7 @@ def _row(worker: WorkerSeen, now: datetime) -> Row:
         name=f"thread {worker.thread}" if worker.host else worker.worker_id,
         work=tuple(
             Work(job, OVERDUE if job.locked_until < now else Status.RUNNING.value)
-            for job in worker.jobs
+            for job in worker.jobs[:JOBS_SHOWN]
         ),
+        more_count=len(worker.jobs[JOBS_SHOWN:]),
     )

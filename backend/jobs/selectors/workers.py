@@ -20,7 +20,7 @@ from jobs.models import Job
 
 MAX_RUNNING_READ = 1_000
 MAX_EVENTS_READ = 5_000
-MAX_WORKERS = 500
+MAX_WORKERS = 300
 
 # For so many running jobs, so many of their newest events are asked for the claim.
 _LOOKED_UP, _TAIL = 50, 20

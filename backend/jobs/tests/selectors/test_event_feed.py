@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -139,7 +140,7 @@ def test_an_event_that_becomes_visible_late_is_in_the_newest_part_read_again() -
     assert missed in ids(selectors.events_after(shown[0] - 10))
 
 
-FILTERS: list[dict[str, object]] = [
+FILTERS: list[dict[str, Any]] = [
     {},
     *({"type": event} for event in EventType),
     {"worker_contains": "nobody"},
@@ -161,7 +162,10 @@ def test_whatever_is_asked_for_so_many_pages_are_read() -> None:
     )
     sql("ANALYZE jobs_job, jobs_jobevent")
     (job_id,) = sql("SELECT id FROM jobs_job LIMIT 1")[0]
-    of_the_job = [{"job_id": job_id}, {"job_id": job_id, "worker_contains": "nobody"}]
+    of_the_job: list[dict[str, Any]] = [
+        {"job_id": job_id},
+        {"job_id": job_id, "worker_contains": "nobody"},
+    ]
     for reader in READERS:
         for wanted in [*FILTERS, *of_the_job]:
             with measured() as cost:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.django_db
 LOST = Record.lease_expired(Owner(uuid4(), "a worker\nof a strange name", 7)).message
 
 
-def failing(error: str, **arguments: object) -> Job:
+def failing(error: str, **arguments: Any) -> Job:
     """A job that failed for good with this error."""
     job = running(**{"max_attempts": 1, **arguments})
     ended = services.fail_job(job_id=job.id, worker_id=WORKER, attempt=1, error=error)
@@ -147,6 +148,7 @@ def test_a_span_leaves_out_what_failed_before_it_and_stands_still_for_a_part_of_
     assert found.until.timestamp() % part_seconds == 0
     now = sql("SELECT statement_timestamp()")[0][0]
     assert timedelta() <= found.until - now <= timedelta(seconds=part_seconds)
+    assert old.finished_at is not None
     assert selectors.failure_groups(since=new.finished_at).groups[0].count == 1
     assert selectors.failure_groups(since=old.finished_at - timedelta(hours=4)).groups[0].count == 2
 
