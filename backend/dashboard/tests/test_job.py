@@ -15,6 +15,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from dashboard import json_view
 from dashboard.views import job as job_view
 from jobs import selectors, services
 from jobs.errors import JobNotFound
@@ -239,7 +240,7 @@ def test_an_unknown_id_has_a_page_that_says_so(client: Client, job_id: str) -> N
 def test_a_payload_that_is_too_long_is_cut_by_the_database(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_view.json_view, "MAX_CHARS", 1_000)
+    monkeypatch.setattr(json_view, "MAX_CHARS", 1_000)
     job = queued(payload={"a": "x" * 5_000, "z": "the end"})
     html = page(client, job.id)
     told = part(html, 'id="payload-title"')
@@ -341,6 +342,16 @@ def test_no_job_costs_more_than_its_bound(client: Client) -> None:
     assert "A long message" not in html
     read = buffers(queries.captured_queries)
     assert 500 < read < 5_000
+
+
+def test_a_timeline_is_found_by_its_job_whatever_the_statistics_say() -> None:
+    old = running()
+    fill_timeline(old, 1_500)
+    sql("ANALYZE jobs_jobevent")
+    fill_timeline(running(), 20_000)
+    with CaptureQueriesContext(connection) as queries:
+        assert len(selectors.short_timeline(old.id).events) == selectors.TIMELINE_LIMIT
+    assert buffers(queries.captured_queries) < 100
 
 
 def test_a_timeline_of_no_job_is_empty_and_its_texts_are_refused() -> None:

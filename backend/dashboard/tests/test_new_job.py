@@ -13,9 +13,8 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from dashboard import drafts
+from dashboard import drafts, json_view
 from dashboard.drafts import Draft
-from dashboard.views import new_job
 from jobs.models import Job, JobEvent
 from jobs.tests.support import queued, sql
 
@@ -247,7 +246,7 @@ def test_a_copy_has_everything_but_the_key(client: Client) -> None:
 def test_a_copy_of_what_is_too_long_says_so_and_makes_nothing_up(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(new_job.json_view, "MAX_CHARS", 100)
+    monkeypatch.setattr(json_view, "MAX_CHARS", 100)
     original = queued(payload={"a": "x" * 200})
     html = client.get(URL, {"copy_of": str(original.id)}).content.decode()
     assert "too long to be edited here (209 characters)" in html

@@ -40,6 +40,10 @@ SELECT stored_bytes, left(text, %(max_chars)s), length(text) FROM (
 """
 
 # The data's members that a timeline is drawn from are read where that costs nothing.
+#
+# Asked by `job_id =` and sorted by id alone, a planner that had last counted when this job
+# had most of the events read the primary key backwards for them: 25,026 buffers behind a
+# million newer ones. Only job_event_job_id_idx has the order of both columns; 28.
 _EVENTS = """
 SELECT
     id, type, attempt, worker_id, created_at,
@@ -50,8 +54,8 @@ SELECT
     CASE WHEN pg_column_size(data) <= %(in_row)s THEN left(data::text, %(chars)s) END,
     CASE WHEN pg_column_size(data) <= %(in_row)s THEN length(data::text) > %(chars)s END
 FROM jobs_jobevent
-WHERE job_id = %(job_id)s
-ORDER BY id DESC
+WHERE (job_id, id) >= (%(job_id)s, 0) AND (job_id, id) <= (%(job_id)s, %(largest_id)s)
+ORDER BY job_id DESC, id DESC
 LIMIT %(limit)s
 """
 
@@ -164,6 +168,7 @@ def short_timeline(job_id: UUID) -> ShortTimeline:
         "limit": TIMELINE_LIMIT + 1,
         "in_row": IN_ROW_BYTES,
         "chars": SHORT_CHARS,
+        "largest_id": 2**63 - 1,
     }
     newest = [ShortEvent(*row) for row in _rows(_EVENTS, parameters)]
     return ShortTimeline(newest[TIMELINE_LIMIT - 1 :: -1], len(newest) > TIMELINE_LIMIT)
