@@ -102,7 +102,13 @@ def _connecting_in_time(block: _Block) -> Iterator[None]:
 
 
 def _opened(block: _Block, open_one: Callable[[Any], Any], parameters: Any) -> Any:
-    """What `open_one` opens; raises where the block's time is up before."""
+    """What `open_one` opens; raises where the block's time is up before.
+
+    Then nothing is opened: Django reconnects to end a transaction that a deadline broke.
+    """
+    if time.monotonic() >= block.expires_at:
+        block.is_expired = True
+        raise OperationalError("no time is left to connect")
     handover = _Handover(block.wrapper)
     threading.Thread(target=handover.open, args=(open_one, parameters), daemon=True).start()
     return handover.take(block)
