@@ -20,6 +20,7 @@ MAX_TRACEBACK_LENGTH = 16384
 # Deeper JSON than this is refused: a recursive reader somewhere would fail on it.
 MAX_JSON_DEPTH = 100
 SMALLINT_MIN, SMALLINT_MAX = -32768, 32767
+BIGINT_MAX = 2**63 - 1
 DEFAULT_PRIORITY = 50
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 
-from jobs import selectors
+from jobs import conf, selectors
 from jobs.pagination import MAX_OFFSET, EventPagination, JobPagination
 from jobs.serializers import (
     EVENT_TYPE_CHOICES,
@@ -31,7 +31,7 @@ from jobs.serializers import (
 
 AnyView = TypeVar("AnyView", bound=Callable[..., Any])
 
-_BAD_INPUT = OpenApiResponse(
+BAD_INPUT = OpenApiResponse(
     {
         "type": "object",
         "additionalProperties": {
@@ -42,7 +42,7 @@ _BAD_INPUT = OpenApiResponse(
     "What is wrong: `{field: [reason]}`, or `{detail: reason}` where it is no field's.",
 )
 _NOT_FOUND = OpenApiResponse(DetailSerializer, "There is no job with this id.")
-_UNAVAILABLE = OpenApiResponse(DetailSerializer, "The database is not available; try again.")
+UNAVAILABLE = OpenApiResponse(DetailSerializer, "The database is not available; try again.")
 _RETRY_AFTER = OpenApiParameter(
     "Retry-After",
     OpenApiTypes.INT,
@@ -63,7 +63,7 @@ def _limit(default: int, maximum: int) -> OpenApiParameter:
     )
 
 
-def _call(
+def call(
     operation_id: str, *, parameters: list[OpenApiParameter] | None = None, **rest: Any
 ) -> Callable[[AnyView], AnyView]:
     return extend_schema(
@@ -78,7 +78,7 @@ health = extend_schema(
 
 config = extend_schema(operation_id="config", responses=ConfigSerializer)
 
-list_jobs = _call(
+list_jobs = call(
     "list_jobs",
     parameters=[
         _limit(JobPagination.default_limit, JobPagination.max_limit),
@@ -91,10 +91,10 @@ list_jobs = _call(
             "type", description="Part of the type, in either case; no character is special."
         ),
     ],
-    responses={200: JobPageSerializer, 400: _BAD_INPUT, 503: _UNAVAILABLE},
+    responses={200: JobPageSerializer, 400: BAD_INPUT, 503: UNAVAILABLE},
 )
 
-create_job = _call(
+create_job = call(
     "create_job",
     request={"application/json": NewJobSerializer},
     parameters=[
@@ -123,21 +123,21 @@ create_job = _call(
     responses={
         201: OpenApiResponse(JobSerializer, "The new job."),
         200: OpenApiResponse(JobSerializer, "The job that has this idempotency key, unchanged."),
-        400: _BAD_INPUT,
+        400: BAD_INPUT,
         411: OpenApiResponse(DetailSerializer, "The body has no `Content-Length`."),
         413: OpenApiResponse(DetailSerializer, "The body is over `JOB_PAYLOAD_MAX_BYTES`."),
         415: OpenApiResponse(DetailSerializer, "The body is not `application/json` in UTF-8."),
-        503: _UNAVAILABLE,
+        503: UNAVAILABLE,
     },
 )
 
-get_job = _call(
+get_job = call(
     "get_job",
     parameters=[_ID],
-    responses={200: JobSerializer, 404: _NOT_FOUND, 503: _UNAVAILABLE},
+    responses={200: JobSerializer, 404: _NOT_FOUND, 503: UNAVAILABLE},
 )
 
-list_events_of_job = _call(
+list_events_of_job = call(
     "list_events_of_job",
     parameters=[
         _ID,
@@ -150,10 +150,10 @@ list_events_of_job = _call(
             "of them, as `collection`.",
         ),
     ],
-    responses={200: JobEventSerializer(many=True), 404: _NOT_FOUND, 503: _UNAVAILABLE},
+    responses={200: JobEventSerializer(many=True), 404: _NOT_FOUND, 503: UNAVAILABLE},
 )
 
-retry_job = _call(
+retry_job = call(
     "retry_job",
     parameters=[_ID],
     request=None,
@@ -162,13 +162,13 @@ retry_job = _call(
         404: _NOT_FOUND,
         409: OpenApiResponse(DetailSerializer, "The job is not failed."),
         411: OpenApiResponse(DetailSerializer, "There is a body without `Content-Length`."),
-        503: _UNAVAILABLE,
+        503: UNAVAILABLE,
     },
 )
 
-stats = _call("stats", responses={200: StatsSerializer, 503: _UNAVAILABLE})
+stats = call("stats", responses={200: StatsSerializer, 503: UNAVAILABLE})
 
-list_events = _call(
+list_events = call(
     "list_events",
     parameters=[
         _limit(EventPagination.page_size, EventPagination.max_page_size),
@@ -179,6 +179,13 @@ list_events = _call(
             OpenApiTypes.UUID,
             description="An unknown one has no events.",
         ),
+        OpenApiParameter(
+            "after_id",
+            {"type": "integer", "minimum": 0, "maximum": conf.BIGINT_MAX},
+            description="The events of greater id, oldest first, for whoever follows the feed. An "
+            "id may become visible after greater ones: ask again from a little before the last "
+            "one, and leave out those that are known. Does not go with `cursor`.",
+        ),
     ],
-    responses={200: EventPageSerializer, 400: _BAD_INPUT, 503: _UNAVAILABLE},
+    responses={200: EventPageSerializer, 400: BAD_INPUT, 503: UNAVAILABLE},
 )

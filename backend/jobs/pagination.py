@@ -16,8 +16,9 @@ from rest_framework.pagination import Cursor, CursorPagination, LimitOffsetPagin
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from jobs import conf
+
 MAX_OFFSET = 2_147_483_647
-MAX_BIGINT = 2**63 - 1
 
 # Up to here, finding the rows by their ids again costs more than it saves; at 900,000
 # it takes a third of the time.
@@ -99,7 +100,7 @@ class EventPagination(CursorPagination):
             strict_parsing=True,
         )
         values: dict[str, Any] = {}
-        for name, maximum in (("o", None), ("r", 1), ("p", MAX_BIGINT)):
+        for name, maximum in (("o", None), ("r", 1), ("p", conf.BIGINT_MAX)):
             given = parts.pop(name, None)
             if given is None:
                 continue

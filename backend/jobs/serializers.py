@@ -7,6 +7,7 @@ holds every caller to them, in one and the same words.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 from uuid import UUID
@@ -23,6 +24,8 @@ from jobs.sql import JOB_COLUMNS
 # The labels are the enums' names, as the OpenAPI document's overrides have them.
 STATUS_CHOICES = [(status.value, status.name) for status in Status]
 EVENT_TYPE_CHOICES = [(event.value, event.name) for event in EventType]
+
+_DIGITS = re.compile(r"[0-9]+", re.ASCII)
 
 WORKER_SETTINGS = tuple(
     setting.name for setting in conf.SETTINGS if setting.name.startswith("JOB_WORKER_")
@@ -146,6 +149,20 @@ class UUIDInAnySpellingField(serializers.UUIDField):
         return job_id
 
 
+class EventIdField(serializers.Field[int, str, int, Any]):
+    """An event's id, or 0, in digits."""
+
+    default_error_messages: ClassVar = {
+        "invalid": f"Must be a whole number from 0 to {conf.BIGINT_MAX}."
+    }
+
+    def to_internal_value(self, data: str) -> int:
+        """The number."""
+        if not _DIGITS.fullmatch(data) or len(data.lstrip("0")) > 19 or int(data) > conf.BIGINT_MAX:
+            self.fail("invalid")
+        return int(data)
+
+
 class KnownField(serializers.ChoiceField):
     """One of the values there are; the refusal lists them."""
 
@@ -219,6 +236,11 @@ class StatsSerializer(serializers.Serializer[Any]):
     overdue_running = serializers.IntegerField(help_text="Running, with a lease that ran out.")
     retries_pending = serializers.IntegerField(help_text="Queued, and attempted before.")
     oldest_queued_at = serializers.DateTimeField(allow_null=True)
+    ready = serializers.IntegerField(help_text="Queued and due.")
+    scheduled = serializers.IntegerField(help_text="Queued for later.")
+    oldest_ready_at = serializers.DateTimeField(
+        allow_null=True, help_text="Since when the job that has been due longest has been due."
+    )
 
 
 class HealthSerializer(serializers.Serializer[Any]):
@@ -282,6 +304,7 @@ class EventFilterSerializer(serializers.Serializer[Any]):
 
     type = KnownField(EVENT_TYPE_CHOICES, required=False)
     job_id = UUIDInAnySpellingField(required=False)
+    after_id = EventIdField(required=False)
 
     def validate_type(self, value: str) -> EventType:
         """The event type itself."""

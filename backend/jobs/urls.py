@@ -10,6 +10,7 @@ from django.apps import apps
 from django.urls import path
 
 from jobs import views
+from jobs.insight import views as insight
 
 app_name = "jobs"
 urlpatterns = [
@@ -17,6 +18,10 @@ urlpatterns = [
     path("config/", views.ConfigView.as_view(), name="config"),
     path("jobs/", views.JobsView.as_view(), name="jobs"),
     path("jobs/stats/", views.StatsView.as_view(), name="job-stats"),
+    path("jobs/timeseries/", insight.TimeseriesView.as_view(), name="job-timeseries"),
+    path("jobs/types/", insight.TypesView.as_view(), name="job-types"),
+    path("jobs/failures/", insight.FailuresView.as_view(), name="job-failures"),
+    path("jobs/retry/", insight.RetryJobsView.as_view(), name="jobs-retry"),
     path("jobs/<str:job_id>/", views.JobView.as_view(), name="job"),
     path("jobs/<str:job_id>/events/", views.JobEventsView.as_view(), name="job-timeline"),
     path("jobs/<str:job_id>/retry/", views.RetryView.as_view(), name="job-retry"),

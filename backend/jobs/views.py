@@ -18,9 +18,11 @@ from django.urls import reverse
 from django.utils.timezone import get_current_timezone_name
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from rest_framework import status
+from rest_framework.exceptions import ValidationError
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from jobs import conf, openapi, query, registry, selectors, services, validation
@@ -240,13 +242,30 @@ class EventsView(QueueView):
 
     @openapi.list_events
     def get(self, request: Request) -> Response:
-        """A page of events, newest id first."""
+        """A page of events, newest id first; with `after_id` oldest first."""
         wanted = query.filters(request, EventFilterSerializer, paging=("limit", "cursor"))
         pages = EventPagination()
+        if "after_id" in wanted:
+            return self._after(request, wanted, pages.get_page_size(request))
         with answer_in_time():
             found = selectors.events(type=wanted.get("type"), job_id=wanted.get("job_id"))
             page = pages.paginate_queryset(found, request, view=self)
         return pages.get_paginated_response(JobEventSerializer(page, many=True).data)
+
+    def _after(self, request: Request, wanted: dict[str, Any], limit: int) -> Response:
+        """The events of greater id, oldest first, for whoever follows the feed."""
+        if request.query_params.get(EventPagination.cursor_query_param):
+            raise ValidationError({"after_id": ["Does not go with a cursor."]})
+        with answer_in_time():
+            page = selectors.events_after(
+                wanted["after_id"], limit, wanted.get("type"), wanted.get("job_id")
+            )
+        further = None
+        if page.has_more:
+            address = request.build_absolute_uri()
+            further = replace_query_param(address, "after_id", page.next_id)
+        results = JobEventSerializer(page.events, many=True).data
+        return Response({"next": further, "previous": None, "results": results})
 
 
 class DocumentView(ContractView):

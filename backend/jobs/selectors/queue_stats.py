@@ -16,13 +16,20 @@ _STATS = sql.load("stats")
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """The queue in numbers, all of one moment."""
+    """The queue in numbers, all of one moment.
+
+    Of the queued jobs, `ready` are due and `scheduled` are not yet; `oldest_ready_at` is
+    since when the one that has been due longest has been due.
+    """
 
     total: int
     by_status: dict[str, int]
     overdue_running: int
     retries_pending: int
     oldest_queued_at: datetime | None
+    ready: int
+    scheduled: int
+    oldest_ready_at: datetime | None
 
 
 def stats() -> Stats:
@@ -30,7 +37,8 @@ def stats() -> Stats:
     with connections[router.db_for_read(Job)].cursor() as cursor:
         cursor.execute(_STATS)
         row = cursor.fetchone()
-    total, queued, running, failed, overdue_running, retries_pending, oldest_queued_at = row
+    total, queued, running, failed, overdue_running, retries_pending, oldest_queued_at = row[:7]
+    ready, oldest_ready_at = row[7:]
     counts = {Status.QUEUED: queued, Status.RUNNING: running, Status.FAILED: failed}
     counts[Status.SUCCEEDED] = total - sum(counts.values())
     return Stats(
@@ -39,6 +47,9 @@ def stats() -> Stats:
         overdue_running=overdue_running,
         retries_pending=retries_pending,
         oldest_queued_at=oldest_queued_at,
+        ready=ready,
+        scheduled=queued - ready,
+        oldest_ready_at=oldest_ready_at,
     )
 
 

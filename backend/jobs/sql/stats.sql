@@ -9,7 +9,9 @@ queued AS (
     SELECT
         count(*) AS jobs,
         count(*) FILTER (WHERE attempts > 0) AS retries,
-        min(created_at) AS oldest
+        min(created_at) AS oldest,
+        count(*) FILTER (WHERE available_at <= statement_timestamp()) AS ready,
+        min(available_at) FILTER (WHERE available_at <= statement_timestamp()) AS oldest_ready
     FROM jobs_job
     WHERE status = $queued
 ),
@@ -26,5 +28,7 @@ SELECT
     failed.jobs AS failed_jobs,
     running.overdue,
     queued.retries,
-    queued.oldest
+    queued.oldest,
+    queued.ready,
+    queued.oldest_ready
 FROM all_jobs, queued, running, failed

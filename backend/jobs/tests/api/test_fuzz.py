@@ -38,6 +38,10 @@ OPERATIONS = [
     ("GET", "/api/jobs/"),
     ("POST", "/api/jobs/"),
     ("GET", "/api/jobs/stats/"),
+    ("GET", "/api/jobs/timeseries/"),
+    ("GET", "/api/jobs/types/"),
+    ("GET", "/api/jobs/failures/"),
+    ("POST", "/api/jobs/retry/"),
     ("GET", "/api/jobs/{job_id}/"),
     ("GET", "/api/jobs/{job_id}/events/"),
     ("POST", "/api/jobs/{job_id}/retry/"),
@@ -54,6 +58,10 @@ USUAL_ANSWERS = defaultdict(
         ("POST", "/api/jobs/", GenerationMode.NEGATIVE): 400,
         ("GET", "/api/jobs/", GenerationMode.NEGATIVE): 400,
         ("GET", "/api/job-events/", GenerationMode.NEGATIVE): 400,
+        ("GET", "/api/jobs/timeseries/", GenerationMode.NEGATIVE): 400,
+        ("GET", "/api/jobs/types/", GenerationMode.NEGATIVE): 400,
+        ("GET", "/api/jobs/failures/", GenerationMode.NEGATIVE): 400,
+        ("POST", "/api/jobs/retry/", GenerationMode.NEGATIVE): 400,
         **{
             (method, path, mode): 404
             for method, path in OPERATIONS

@@ -168,6 +168,9 @@ def test_stats_of_an_empty_queue_have_every_status(api: Client) -> None:
         "overdue_running": 0,
         "retries_pending": 0,
         "oldest_queued_at": None,
+        "ready": 0,
+        "scheduled": 0,
+        "oldest_ready_at": None,
     }
 
 
@@ -180,7 +183,7 @@ def test_stats_count_what_they_say(api: Client) -> None:
         [
             Job(**common, created_at=now - hour),
             Job(**common, created_at=now - 3 * hour, attempts=1, available_at=now + hour),
-            Job(**common, created_at=now),
+            Job(**common, created_at=now, available_at=now - 2 * hour),
             Job(**running, attempts=1, locked_until=now - hour, created_at=now - 9 * hour),
             Job(**running, attempts=1, locked_until=now + hour),
             Job(**common, status="succeeded", attempts=1, finished_at=now),
@@ -195,6 +198,9 @@ def test_stats_count_what_they_say(api: Client) -> None:
         "overdue_running": 1,
         "retries_pending": 1,
         "oldest_queued_at": oldest,
+        "ready": 2,
+        "scheduled": 1,
+        "oldest_ready_at": timezone.localtime(now - 2 * hour).isoformat(),
     }
 
 

@@ -120,6 +120,18 @@ def codes_and_headers(document: Any, path: str, method: str) -> dict[str, set[st
             },
         ),
         ("/api/jobs/stats/", "get", {"200": set(), "503": {"Retry-After"}}),
+        *(
+            (f"/api/jobs/{name}/", "get", {"200": set(), "400": set(), "503": {"Retry-After"}})
+            for name in ("timeseries", "types", "failures")
+        ),
+        (
+            "/api/jobs/retry/",
+            "post",
+            {
+                **{code: set() for code in ("200", "400", "411", "413", "415")},
+                "503": {"Retry-After"},
+            },
+        ),
         ("/api/job-events/", "get", {"200": set(), "400": set(), "503": {"Retry-After"}}),
     ],
 )

@@ -1,0 +1,31 @@
+"""The place that a bulk retry came to, as a text that the next call brings back."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import datetime
+from uuid import UUID
+
+from jobs.selectors.job_search import Cursor
+
+_MAX_LENGTH = 200
+
+
+def written(place: Cursor | None) -> str | None:
+    """The place as a text; `None` of none."""
+    if place is None:
+        return None
+    return urlsafe_b64encode(f"{place.moment.isoformat()} {place.id}".encode()).decode()
+
+
+def read(text: str) -> Cursor | None:
+    """The place; `None` for a text that was never written here."""
+    try:
+        if len(text) > _MAX_LENGTH:
+            return None
+        moment_text, _, id_text = urlsafe_b64decode(text.encode("ascii")).decode().partition(" ")
+        place = Cursor(datetime.fromisoformat(moment_text), UUID(id_text))
+    except (ValueError, binascii.Error):
+        return None
+    return place if place.moment.tzinfo is not None and written(place) == text else None
