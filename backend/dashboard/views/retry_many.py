@@ -22,7 +22,8 @@ from django.utils.decorators import method_decorator
 from dashboard import access, job_list, reading
 from dashboard.pages import Page
 from dashboard.questions import BadQuestion, Question
-from jobs import bulk_retry, memo, selectors, services
+from jobs import memo, selectors, services
+from jobs.bulk_retry import retry_matching
 from jobs.deadline import database_deadline
 from jobs.lifecycle import Status
 from jobs.models import Job
@@ -153,7 +154,7 @@ class RetryMany(Page):
         if as_of is None:
             raise BadQuestion({"as_of": "Say up to when the jobs had failed."})
         with _in_time():
-            done = bulk_retry.retry_matching(wanted, as_of, after=after)
+            done = retry_matching(wanted, as_of, after=after)
         tally = tally.plus(done.matched, done.retried, done.skipped.items())
         if done.further is None:
             _tell(request, f"all that match ({job_list.query(wanted) or 'no filter'})", tally)

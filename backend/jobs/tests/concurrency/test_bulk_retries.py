@@ -8,6 +8,7 @@ import pytest
 from django.db import transaction
 
 from jobs import bulk_retry, selectors, services
+from jobs.errors import TransitionRefused
 from jobs.lifecycle import Status
 from jobs.models import Job, JobEvent
 from jobs.selectors import JobFilter
@@ -62,7 +63,7 @@ def test_one_retry_waits_for_many_and_is_refused_when_they_are_done() -> None:
         services.retry_jobs(job_ids=[job.id])
         one = Elsewhere(lambda: services.retry_job(job_id=job.id))
         one.wait_until_blocked()
-    with pytest.raises(services.TransitionRefused):
+    with pytest.raises(TransitionRefused):
         one.result()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -295,11 +296,11 @@ def test_a_search_costs_the_same_however_much_there_is_and_however_it_lies(
         filters += [replace(wanted, state=state) for wanted in (JobFilter(), *DEAR)]
     for wanted in filters:
         for sort in wanted.sorts:
-            assert_bounded(wanted, lambda w=wanted, s=sort: selectors.search_jobs(w, s, 100))
+            assert_bounded(wanted, partial(selectors.search_jobs, wanted, sort, 100))
     for wanted in DEAR:
-        assert_bounded(wanted, lambda w=wanted: selectors.newcomers(w, "newest", 100, []), 500)
+        assert_bounded(wanted, partial(selectors.newcomers, wanted, "newest", 100, []), 500)
         assert_bounded(
-            wanted, lambda w=wanted: selectors.failed_jobs(w, selectors.database_now(), 500)
+            wanted, partial(selectors.failed_jobs, wanted, selectors.database_now(), 500)
         )
 
 
