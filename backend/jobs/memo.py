@@ -23,10 +23,15 @@ _forgetters: list[Callable[[], None]] = []
 
 
 class _Kept(Generic[Answer]):
-    """One answer, and the lock under which it is computed."""
+    """One answer, and the lock under which it is computed.
+
+    `tries` counts the computations that ended; `error` is what the last one raised.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        self.tries = 0
+        self.error: Exception | None = None
         self.expires_at = 0.0
         self.answer: Answer
 
@@ -37,7 +42,8 @@ def at_most_every(
     """Compute the decorated function once in `seconds` for each set of (hashable) arguments.
 
     Whoever asks meanwhile gets the answer that is there; whoever asks while it is being
-    computed waits for it. An error goes to the one that met it and is not kept.
+    computed waits for it, and gets the error where there is one: with a database that hangs
+    nobody waits for another's time limit and then for his own. An error is not kept.
     """
 
     def remember(compute: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
@@ -52,9 +58,19 @@ def at_most_every(
                 kept.move_to_end(key)
                 if len(kept) > MAX_ANSWERS_KEPT:
                     kept.popitem(last=False)
+            tries_before = entry.tries
             with entry.lock:
                 if time.monotonic() >= entry.expires_at:
-                    entry.answer = compute(*args, **kwargs)
+                    if entry.error is not None and entry.tries != tries_before:
+                        raise entry.error
+                    entry.error = None
+                    try:
+                        entry.answer = compute(*args, **kwargs)
+                    except Exception as error:
+                        entry.error = error
+                        raise
+                    finally:
+                        entry.tries += 1
                     entry.expires_at = time.monotonic() + seconds
                 return entry.answer
 

@@ -114,6 +114,52 @@ def test_whoever_asks_meanwhile_waits_for_the_one_that_computes() -> None:
         assert [future.result(30) for future in (first, *others)] == [1] * 8
 
 
+class WatchedLock:
+    """A lock that tells when so many have asked for it."""
+
+    def __init__(self, asked_by: int) -> None:
+        self._lock = threading.Lock()
+        self._left = iter([False] * (asked_by - 1) + [True])
+        self.all_have_asked = threading.Event()
+
+    def __enter__(self) -> None:
+        if next(self._left, True):
+            self.all_have_asked.set()
+        self._lock.acquire()
+
+    def __exit__(self, *raised: object) -> None:
+        self._lock.release()
+
+
+def test_whoever_waited_gets_the_error_and_does_not_try_it_himself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lock = WatchedLock(asked_by=5)
+    tries: list[int] = []
+
+    class Kept(memo._Kept[int]):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lock = lock  # type: ignore[assignment]
+
+    monkeypatch.setattr(memo, "_Kept", Kept)
+
+    @memo.at_most_every(seconds=60)
+    def hangs() -> int:
+        tries.append(1)
+        assert lock.all_have_asked.wait(30)
+        raise ConnectionError("gone")
+
+    with ThreadPoolExecutor(5) as pool:
+        for future in [pool.submit(hangs) for _ in range(5)]:
+            with pytest.raises(ConnectionError, match="gone"):
+                future.result(30)
+    assert len(tries) == 1
+    with pytest.raises(ConnectionError, match="gone"):
+        hangs()
+    assert len(tries) == 2
+
+
 def test_one_that_takes_long_does_not_hold_up_another() -> None:
     begun, may_end = threading.Event(), threading.Event()
 
