@@ -179,18 +179,19 @@ def _without(asked: Asked, chip: Chip) -> str:
 
 
 def _tabs(wanted: JobFilter) -> list[Tab]:
-    counts = metrics.counts()
-    # They are of all jobs in a state; beside a filter they would say something wrong.
-    known = {
-        "ready": counts.ready,
-        "scheduled": counts.scheduled,
-        "running": counts.running,
-        "failed": counts.failed,
-    }
-    is_filtered = bool(job_list.chips(wanted))
+    # The counts are of all jobs in a state; beside a filter they would say something wrong.
+    known: dict[str, int] = {}
+    if not job_list.chips(wanted):
+        counts = metrics.counts()
+        known = {
+            "ready": counts.ready,
+            "scheduled": counts.scheduled,
+            "running": counts.running,
+            "failed": counts.failed,
+        }
     tabs = []
     for state in ("", *STATES):
-        count = None if is_filtered else known.get(state)
+        count = known.get(state)
         tabs.append(
             Tab(
                 state=state,
