@@ -28,13 +28,13 @@
     if (!row) return;
     currentId = row.id;
     row.classList.add("is-current");
-    row.scrollIntoView({ block: "nearest" });
   }
   function step(by) {
     const all = rows();
     if (!all.length) return;
     const at = all.findIndex((row) => row.id === currentId);
     mark(all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + by, 0), all.length - 1)]);
+    current().scrollIntoView({ block: "nearest" });
   }
   document.addEventListener("rowlease:restored", function () { if (currentId) mark(current()); });
 

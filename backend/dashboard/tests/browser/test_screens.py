@@ -35,17 +35,17 @@ def test_a_text_that_means_harm_is_shown_as_it_is(
 
 
 @pytest.mark.parametrize(
-    ("path", "trouble", "heading"),
+    ("path", "status", "heading"),
     [
-        ("/jobs/no-id/", "404", "There is no job with this id"),
-        (f"/jobs/{uuid4()}/", "404", "There is no job with this id"),
-        ("/jobs/?state=%3Cscript%3E&type=%00", "400", "cannot be"),
+        ("/jobs/no-id/", 404, "There is no job with this id"),
+        (f"/jobs/{uuid4()}/", 404, "There is no job with this id"),
+        ("/jobs/?state=%3Cscript%3E&type=%00", 400, "cannot be"),
     ],
 )
 def test_a_page_that_says_what_is_wrong_is_in_order(
-    path: str, trouble: str, heading: str, visitor: Visitor
+    path: str, status: int, heading: str, visitor: Visitor
 ) -> None:
-    visitor.expect_trouble(f"answer: {trouble}", f"status of {trouble}")
+    visitor.expect_answer(status)
     page = visitor.go(path)
     expect(page.get_by_role("heading", level=1)).to_contain_text(heading)
     visitor.assert_in_order()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,18 @@ RUN_AXE = """async (rules) => {
 }"""
 COLOURS = ["color-contrast", "link-in-text-block"]
 
+# The page's own word for "ask now", whatever became of it.
+COUNT_POLLS = """window.asked = 0;
+document.addEventListener("rowlease:poll", () => { window.asked += 1; }, true);"""
+
+# A tab cannot be hidden in a browser without windows; what the page can see of it, can.
+LET_BE_HIDDEN = """window.isHidden = false;
+Object.defineProperty(document, "hidden", { get: () => window.isHidden });
+window.hide = (isHidden) => {
+    window.isHidden = isHidden;
+    document.dispatchEvent(new Event("visibilitychange"));
+};"""
+
 NOTE_VIOLATIONS = """addEventListener("securitypolicyviolation", (event) =>
     noteViolation(event.violatedDirective + " " + event.blockedURI + " " + event.sample));"""
 
@@ -52,7 +65,8 @@ class Visitor:
         self.expected: tuple[str, ...] = ()
         context.set_default_timeout(PATIENCE_MS)
         context.expose_function("noteViolation", lambda what: self._complain("CSP", what))
-        context.add_init_script(NOTE_VIOLATIONS)
+        for script in (NOTE_VIOLATIONS, COUNT_POLLS, LET_BE_HIDDEN):
+            context.add_init_script(script)
         context.on("page", self._watch)
         self.page = context.new_page()
 
@@ -96,9 +110,15 @@ class Visitor:
         if response.status >= 400:
             self._complain("answer", f"{response.status} {path}")
 
-    def expect_trouble(self, *parts: str) -> None:
-        """Let complaints that contain one of these be what the test is about."""
-        self.expected = (*self.expected, *parts)
+    def expect_answer(self, *statuses: int) -> None:
+        """Let answers of these statuses be what the test is about, and what is said of them."""
+        for status in statuses:
+            said = (f"answer: {status}", f"status of {status}", f"Error Code {status}")
+            self.expected = (*self.expected, *said)
+
+    def expect_no_answer(self) -> None:
+        """Let requests that fail be what the test is about."""
+        self.expected = (*self.expected, "ERR_FAILED", "htmx:sendError", "htmx:afterRequest")
 
     def go(self, path: str) -> Page:
         """Open an address of the server, and wait until its scripts have run."""
@@ -106,9 +126,24 @@ class Visitor:
         self.page.wait_for_function("() => window.rowlease && window.rowlease.ask")
         return self.page
 
-    def polls(self) -> list[int]:
-        """The status of each answer to a script so far, oldest first."""
-        return [status for path, status in self.answers if "static/" not in path][1:]
+    def asked(self) -> int:
+        """How often the page has asked to be brought up to date."""
+        count: int = self.page.evaluate("() => window.asked")
+        return count
+
+    def hide(self, is_hidden: bool) -> None:
+        """Put the tab behind another, or before it."""
+        self.page.evaluate("(isHidden) => window.hide(isHidden)", is_hidden)
+
+    def stop_time(self) -> None:
+        """Let no time go by on the pages that are opened from now on, but by `pass_time`."""
+        now = time.time()
+        self.page.clock.install(time=now)
+        self.page.clock.pause_at(now + 1)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let so many seconds go by on the page."""
+        self.page.clock.run_for(round(seconds * 1000))
 
     def poll(self) -> int:
         """Have the page brought up to date now; the status it was answered with."""
