@@ -41,6 +41,8 @@ API_START_SECONDS = 60
 HTTP_TIMEOUT_SECONDS = 10
 POLL_SECONDS = 0.3
 TAIL_OF_EVENTS = 200
+# It would lie over the dashboard, which is what people come to see.
+DEMO_SETTINGS = {"ENABLE_DJANGO_DEBUG_TOOLBAR": "false"}
 # With these, a lost lease is over in seconds. What the user sets wins.
 CHECK_SETTINGS = {
     "JOB_WORKER_LEASE_SECONDS": "2",
@@ -215,7 +217,7 @@ class EventFeed:
 
 def command_demo(options: argparse.Namespace) -> int:
     bin_directory = prepare_venv(DEMO)
-    defaults = CHECK_SETTINGS if options.check else {}
+    defaults = DEMO_SETTINGS | (CHECK_SETTINGS if options.check else {})
     settings = {name: os.environ.get(name, value) for name, value in defaults.items()}
     with contextlib.ExitStack() as stack:
         server: devdb.Server | None = None
@@ -259,7 +261,7 @@ def command_demo(options: argparse.Namespace) -> int:
         stack.callback(children[1].stop)
         feed = EventFeed(api)
         jobs = enqueue(api, env, run)
-        say(f"\n  Rowlease runs at {api.address}/")
+        say(f"\n  The dashboard: {api.address}/")
         say(f"  API: {api.address}/api/docs/   admin: {api.address}/admin/   logs: {DATA / 'logs'}")
         if not options.check:
             say("  Ctrl-C stops everything.")

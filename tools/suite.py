@@ -20,6 +20,7 @@ TEST_PROCESSES = "2"
 MATRIX_PYTHON = "3.13"
 MATRIX_POSTGRESQL = 15
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+ALL_BUT_BROWSER = ("-m", "not browser")
 # What lies beside the Django project is held to its rules.
 BESIDE = ("../run.py", "../tools", "../benchmarks")
 LINT_COMMANDS = (
@@ -50,14 +51,17 @@ def command_test(options: argparse.Namespace) -> int:
         plan.append((own_python, sys.executable, ".venv", MATRIX_POSTGRESQL))
     chromium = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     say(f"Browser tests: {chromium or 'skipped, no Chromium was found on PATH'}.")
-    for version, interpreter, name, major in plan:
+    if chromium and len(plan) > 1:
+        say("They look at pages, which no other configuration changes: only the first runs them.")
+    for number, (version, interpreter, name, major) in enumerate(plan):
+        arguments = [*(ALL_BUT_BROWSER if number else ()), *options.pytest_arguments]
         title = f"Python {version}, PostgreSQL {major or (external or '18')}"
         if major is not None and external:
             rows.append(skipped(title, "POSTGRES_HOST names the server to use"))
             continue
         bin_directory = prepare_venv(DEV, interpreter, name)
         if external:
-            rows.append(run_suite(title, bin_directory, {}, options.pytest_arguments))
+            rows.append(run_suite(title, bin_directory, {}, arguments))
             continue
         try:
             found = binaries(bin_directory, major)
@@ -67,9 +71,9 @@ def command_test(options: argparse.Namespace) -> int:
             rows.append(skipped(title, str(error).split(",")[0]))
             continue
         title = f"Python {version}, PostgreSQL {found.version}"
-        with devdb.throwaway_server(DATA, found, say=say) as server:
+        with devdb.throwaway_server(DATA, found, say=say, in_memory=True) as server:
             connection = server.connection.environment()
-            rows.append(run_suite(title, bin_directory, connection, options.pytest_arguments))
+            rows.append(run_suite(title, bin_directory, connection, arguments))
     print_table(("configuration", "passed", "failed", "skipped", ""), rows)
     return 1 if any(row[-1] == "FAILED" for row in rows) else 0
 

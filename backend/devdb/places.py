@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
+import stat
 from pathlib import Path
 
 from devdb.accounts import Account
 from devdb.errors import DirectoryRefused
 
 SYSTEM_PLACE = Path("/var/lib/rowlease")
+MEMORY_PLACE = Path("/dev/shm")
+# A test suite's data with its write-ahead log, twice over.
+MEMORY_NEEDED_BYTES = 4 * 1024**3
 
 
 def make_directory(path: Path, mode: int) -> None:
@@ -49,3 +55,41 @@ def data_place(preferred: Path, account: Account) -> Path:
             f"{preferred} nor {place}. Move the checkout, or set POSTGRES_HOST to a server."
         )
     return place
+
+
+def memory_place(preferred: Path, account: Account) -> Path | None:
+    """A private directory in memory for what is thrown away, one for each `preferred`.
+
+    `None` where there is none, or too little room in it: it is memory that programs need
+    too, and a container may have less of it than the machine.
+    """
+    try:
+        if memory_left_bytes() < MEMORY_NEEDED_BYTES:
+            return None
+        digest = hashlib.sha256(str(preferred.resolve()).encode()).hexdigest()[:12]
+        place = MEMORY_PLACE / f"rowlease-{os.geteuid()}-{digest}"
+        make_directory(place, 0o711 if account.credentials else 0o700)
+        found = place.lstat()
+    except (OSError, DirectoryRefused):
+        return None
+    # Anybody may make a directory there, of any name.
+    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    if not ours or found.st_mode & 0o022 or not account.can("x", place):
+        return None
+    return place
+
+
+def memory_left_bytes() -> int:
+    """What could be put there with as much left for programs. Raises `OSError`."""
+    meminfo = Path("/proc/meminfo").read_text()
+    available = next(line for line in meminfo.splitlines() if line.startswith("MemAvailable:"))
+    left = [shutil.disk_usage(MEMORY_PLACE).free, int(available.split()[1]) * 1024 // 2]
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit = (group / "memory.max").read_text().strip()
+        used = int((group / "memory.current").read_text())
+    except (OSError, ValueError):
+        limit = "max"
+    if limit != "max":
+        left.append((int(limit) - used) // 2)
+    return min(left)

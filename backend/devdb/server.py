@@ -23,7 +23,7 @@ from devdb.children import start_child, stop_child
 from devdb.cluster import DATABASE, SUPERUSER, Cluster, environment, write_private
 from devdb.errors import DirectoryRefused, ServerGone, StartFailed
 from devdb.locks import POLL_SECONDS, FileLock, turn
-from devdb.places import data_place
+from devdb.places import data_place, memory_place
 
 START_TIMEOUT_SECONDS = 60
 FAST_SHUTDOWN_SECONDS = 30
@@ -177,19 +177,24 @@ def running_server(base: Path, *, name: str = "postgresql") -> SharedServer | No
 
 
 @contextmanager
-def throwaway_server(base: Path, binaries: Binaries, *, say: Say = print) -> Iterator[OwnedServer]:
+def throwaway_server(
+    base: Path, binaries: Binaries, *, say: Say = print, in_memory: bool = False
+) -> Iterator[OwnedServer]:
     """A fast server on data of its own, both gone at the end. Raises a DevDatabaseError.
 
     The data directory is copied from a template, made once for each version of PostgreSQL. What
-    a killed process left below `base` is removed by the next one.
+    a killed process left behind is removed by the next one of the same `base`. With `in_memory`
+    the data are in memory, where there is room for them.
     """
     account = server_account()
     place = data_place(base, account)
     binaries = reachable_binaries(binaries, account, place)
     with turn(place / "throwaway.lock", START_TIMEOUT_SECONDS):
-        _sweep(place)
+        memory = memory_place(base, account) if in_memory else None
+        for swept in filter(None, (place, memory)):
+            _sweep(swept)
         template = _template(place, binaries, account)
-        home = Path(tempfile.mkdtemp(prefix="throwaway-", dir=place))
+        home = Path(tempfile.mkdtemp(prefix="throwaway-", dir=memory or place))
         home.chmod(0o711 if account.credentials else 0o700)
         server = _start(
             Cluster(home, binaries, account),

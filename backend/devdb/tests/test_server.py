@@ -380,6 +380,81 @@ def test_throwaway_servers_run_beside_each_other_and_clear_what_a_killed_one_lef
     assert not list(base.glob("throwaway-*"))
 
 
+@pytest.fixture
+def memory(disk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What passes for a memory with room enough; any account may make directories in it."""
+    disk.chmod(0o1777)
+    monkeypatch.setattr(places, "MEMORY_PLACE", disk)
+    monkeypatch.setattr(places, "MEMORY_NEEDED_BYTES", 1)
+    return disk
+
+
+def test_throwaway_data_are_in_memory_where_that_is_asked_for(
+    base: Path, memory: Path, binaries: devdb.Binaries
+) -> None:
+    with devdb.throwaway_server(base, binaries, in_memory=True) as started:
+        (place,) = memory.iterdir()
+        home = started.cluster.home
+        assert home.parent == place
+        assert mode(place) == mode(home) == (0o711 if os.geteuid() == 0 else 0o700)
+        assert mode(home / "cluster" / "data") == 0o700
+        assert query(started.connection, "SELECT 1") == 1
+    assert not list(place.iterdir())
+    assert not list(base.glob("throwaway-*"))
+
+
+def test_what_a_killed_process_left_in_memory_is_removed_by_the_next(
+    base: Path, memory: Path, binaries: devdb.Binaries
+) -> None:
+    place = places.memory_place(base, server_account())
+    assert place is not None
+    left = place / "throwaway-left"
+    left.mkdir()
+    with devdb.throwaway_server(base, binaries, in_memory=True):
+        assert not left.exists()
+
+
+def test_without_room_in_memory_the_data_are_where_all_the_others_are(
+    base: Path, memory: Path, binaries: devdb.Binaries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "MEMORY_NEEDED_BYTES", 1024**6)
+    with devdb.throwaway_server(base, binaries, in_memory=True) as started:
+        assert started.cluster.home.parent == base
+    assert not list(memory.iterdir())
+
+
+def test_a_machine_without_such_a_memory_does_without(
+    base: Path, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "MEMORY_PLACE", memory / "missing")
+    assert places.memory_place(base, server_account()) is None
+
+
+@pytest.mark.parametrize("how", ["a link", "open to all"])
+def test_a_place_in_memory_that_is_not_ours_alone_is_not_used(
+    how: str, base: Path, memory: Path
+) -> None:
+    account = server_account()
+    place = places.memory_place(base, account)
+    assert place is not None
+    if how == "a link":
+        place.rename(memory / "elsewhere")
+        place.symlink_to(memory / "elsewhere")
+    else:
+        place.chmod(0o777)
+    assert places.memory_place(base, account) is None
+
+
+def test_a_place_in_memory_that_another_user_made_is_not_used(
+    base: Path, memory: Path, as_root: None
+) -> None:
+    account = server_account()
+    place = places.memory_place(base, account)
+    assert place is not None
+    os.chown(place, account.uid, account.gid)
+    assert places.memory_place(base, account) is None
+
+
 # --- Accounts
 
 
