@@ -199,9 +199,7 @@ ORDER BY at, n
 
 def main() -> None:
     """Fill the database that POSTGRES_* names, and say what is in it."""
-    parser = argparse.ArgumentParser(
-        description="Fill an empty queue with a month of jobs."
-    )
+    parser = argparse.ArgumentParser(description="Fill an empty queue with a month of jobs.")
     parser.add_argument("--jobs", type=int, default=1_000_000)
     options = parser.parse_args()
     if not 1_000 <= options.jobs <= MOST_JOBS:
@@ -226,9 +224,7 @@ def fill(jobs: int) -> None:
             sys.exit("This database has jobs already; fill an empty one.")
         values = {"jobs": jobs, "renewals": RENEWALS}
         with connection.transaction():
-            connection.execute(
-                "SELECT setseed(0.5), set_config('work_mem', '128MB', true)"
-            )
+            connection.execute("SELECT setseed(0.5), set_config('work_mem', '128MB', true)")
             for statement in (_JOBS, _INSERT_JOBS, _EVENTS, _INSERT_EVENTS):
                 connection.execute(statement, values if "%(" in statement else {})
         connection.execute("VACUUM ANALYZE jobs_job, jobs_jobevent")

@@ -47,7 +47,7 @@ _EVENT_HISTORY = sql.load("event_history")
 COUNT_BOUNDS = {
     "limit": COUNT_LIMIT + 1,
     "priorities": 64,
-    "step": 100,
+    "step": 200,
     "blocks": 400,
     "retries": 150,
     "running": 500,
