@@ -74,6 +74,9 @@ def test_renewals_that_follow_each_other_are_one_line(client: Client) -> None:
     services.report_progress(**owned_by(first), message="halfway")
     services.renew_lease(**owned_by(second))
     assert "5 times" not in shown(client)
+    alone = shown(client, "?type=lease_renewed")
+    assert len(ids(alone)) == 5
+    assert "times" not in alone.split("<main")[1]
 
 
 @pytest.mark.parametrize(

@@ -188,15 +188,19 @@ def test_one_is_retried_and_watched_and_then_the_rest_is_offered(client: Client)
     assert ">2<" in asked.content.decode().replace("</strong>", "<").replace("<strong>", ">")
 
 
-def test_one_that_fails_again_shows_why_before_the_rest_is_tried(client: Client) -> None:
-    jobs = [failing("it broke") for _ in range(2)]
+@pytest.mark.parametrize("error", ["it broke 2", "it is still broken"])
+def test_one_that_fails_again_shows_why_before_the_rest_is_tried(
+    client: Client, error: str
+) -> None:
+    jobs = [failing("it broke 1") for _ in range(3)]
     location = retried_one(client, jobs[0])
     taken = services.claim_next_job(worker_id=OTHER)
     assert taken is not None
-    services.fail_job(**owned_by(taken), error="it is still broken")
+    services.fail_job(**owned_by(taken), error=error)
     page = shown(client, "?" + urlsplit(location).query)
     assert "It failed again" in page
-    assert "it is still broken" in page
+    assert error in page
+    assert "2 more failed jobs like it are left alone" in page
     assert "Retry the rest all the same" in page
 
 

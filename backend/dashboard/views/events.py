@@ -86,7 +86,7 @@ class Events(Page):
         )
         return {
             "page": page,
-            "lines": list(_lines(page.events)),
+            "lines": list(_lines(page.events, event_type != EventType.LEASE_RENEWED)),
             "is_live": before is None,
             "event_type": event_type,
             "event_types": EVENTS,
@@ -98,13 +98,16 @@ class Events(Page):
         }
 
 
-def _lines(events: Sequence[JobEvent]) -> Iterator[Line]:
-    """The events as lines; renewals of whatever jobs are one where they are neighbours."""
+def _lines(events: Sequence[JobEvent], gathers_renewals: bool) -> Iterator[Line]:
+    """The events as lines; renewals that are neighbours are one, whatever their jobs.
+
+    Whoever asked for renewals alone wants to see each.
+    """
     types = selectors.job_types({event.job_id for event in events})
     day: date | None = None
 
     def kind(event: JobEvent) -> tuple[object, date]:
-        is_renewal = event.type == EventType.LEASE_RENEWED
+        is_renewal = gathers_renewals and event.type == EventType.LEASE_RENEWED
         return "renewals" if is_renewal else event.pk, timezone.localdate(event.created_at)
 
     for (_, its_day), neighbours in groupby(events, kind):

@@ -23,8 +23,9 @@ from dashboard.states import state_of
 from jobs import memo, selectors, services
 from jobs.deadline import database_deadline
 from jobs.errors import TransitionRefused
+from jobs.lifecycle import Status
 from jobs.models import Job
-from jobs.selectors import FailureGroup, FailureGroups
+from jobs.selectors import Failure, FailureGroup, FailureGroups
 from jobs.validation import parse_uuid
 
 logger = logging.getLogger(__name__)
@@ -199,13 +200,18 @@ def _url(screen: str, job_type: str, error: str) -> str:
 
 def _trial(job_id: UUID, job_type: str, error: str, found: FailureGroups) -> Trial:
     job, now = selectors.job_in_short(job_id)
-    like_it = (group for group in found.groups if (group.type, group.error) == (job_type, error))
+    like_it = sum(
+        group.count for group in found.groups if (group.type, group.error) == (job_type, error)
+    )
+    # Failed again with the same error, it is counted among those like it.
+    if job.status == Status.FAILED and selectors.failure_of(job_id) == Failure(job_type, error):
+        like_it -= 1
     return Trial(
         job=job,
         state=state_of(job.status, job.available_at, job.locked_until, now),
         type=job_type,
         error=error,
-        rest=sum(group.count for group in like_it if group.sample_id != job_id),
+        rest=max(0, like_it),
         is_over=job.finished_at is not None,
         jobs_url=_url("dashboard:jobs", job_type, error),
         rest_url=_url("dashboard:retry_many", job_type, error),
