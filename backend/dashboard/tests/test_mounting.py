@@ -29,8 +29,12 @@ PAGE = BACKEND.parent / "docs" / "how-to" / "mount-the-dashboard.md"
 LINES: dict[str, str] = dict(
     re.findall(r"^```python (\S+)\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 )
+OURS = ("/ops/queue/", "/ops/api/", "/static/", "#", "?")
 PATIENCE_SECONDS = 60
 PASSWORD = "a long enough password"
+ADDRESS = re.compile(
+    r'(?<![-\w])(?:href|src|action|formaction|hx-get|hx-post|data-href|data-api-url)="([^"]*)"'
+)
 SCREENS = ("", "jobs/", "failures/", "events/", "workers/")
 
 MAKE_READY = f"""
@@ -232,12 +236,12 @@ def test_every_page_works_and_leads_nowhere_but_to_the_sub_path(site: Site) -> N
     for screen in (*SCREENS, "jobs/new/", f"jobs/{site.job_id}/"):
         page = browser.text(f"/ops/queue/{screen}")
         assert "reader" in page
-        addresses = set(re.findall(r'(?:href|src|action|hx-get|data-href)="([^"]*)"', page))
+        addresses = set(ADDRESS.findall(page))
         static |= {address for address in addresses if address.startswith("/static/")}
         elsewhere = {
             address
             for address in addresses
-            if not address.startswith(("/ops/queue/", "/ops/api/", "/static/", "#", "?"))
+            if not address.removeprefix(site.address).startswith(OURS)
         }
         assert not elsewhere, screen
     assert {"/static/dashboard/shell.css", "/static/django_htmx/htmx-2.min.js"} <= static

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from playwright.sync_api import Page
 
 from dashboard.tests.browser.queue import HOSTILE, Queue
 from dashboard.tests.browser.visitor import Visit, Visitor, expect
@@ -125,3 +128,62 @@ def test_an_id_is_copied(visit: Visit, queue: Queue) -> None:
     expect(page.locator("#toasts")).to_contain_text("Copied.")
     copied: Any = page.evaluate("() => navigator.clipboard.readText()")
     assert copied == str(queue.jobs["flaky"])
+
+
+def write(page: Page, job_type: str, payload: str, key: str) -> None:
+    """Fill in the form of a new job and send it."""
+    page.get_by_label("Type", exact=True).fill(job_type)
+    page.get_by_label("Payload", exact=True).fill(payload)
+    page.get_by_label("Idempotency key", exact=True).fill(key)
+    page.get_by_role("button", name="Create job").press("Enter")
+
+
+def test_a_new_job_is_made_and_the_same_key_makes_no_other(visitor: Visitor, queue: Queue) -> None:
+    job_type, key = f"browser.{uuid4().hex[:8]}", f"{uuid4()} {HOSTILE}"[:200]
+    page = visitor.go("/jobs/new/")
+    payload = f'{{"big": {2**70}, "text": {json.dumps(HOSTILE)}}}'
+    write(page, job_type, payload, key)
+    page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}/"))
+    job = queue.run(Job.objects.get, type=job_type)
+    assert str(job.pk) in page.url
+    assert job.payload == {"big": 2**70, "text": HOSTILE}
+    assert job.idempotency_key == key
+    visitor.assert_unhurt()
+
+    visitor.go("/jobs/new/")
+    write(page, job_type, "{}", key)
+    page.wait_for_url(f"**/jobs/{job.pk}/**")
+    expect(page.locator("main .note").first).to_contain_text("exist")
+    assert queue.run(Job.objects.filter(type=job_type).count) == 1
+    visitor.assert_in_order()
+    queue.run(forget, job_type)
+
+
+def test_a_mistake_in_a_new_job_is_told_as_it_is_typed_and_when_it_is_sent(
+    visitor: Visitor, queue: Queue
+) -> None:
+    visitor.expect_answer(422)
+    before = queue.run(Job.objects.count)
+    page = visitor.go("/jobs/new/")
+    page.get_by_label("Payload", exact=True).fill('{"a": \n tru}')
+    expect(page.locator("#payload-check")).to_contain_text("line 2")
+    write(page, "<b>", '{"a": NaN}', "")
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was created")
+    expect(page.get_by_label("Type", exact=True)).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_label("Type", exact=True)).to_have_value("<b>")
+    visitor.assert_in_order()
+    assert queue.run(Job.objects.count) == before
+
+
+def test_a_copy_is_made_of_what_the_original_was_made_of(visitor: Visitor, queue: Queue) -> None:
+    original = queue.job("succeeded")
+    page = visitor.go(f"/jobs/{original.pk}/")
+    page.get_by_role("link", name="Run a copy").press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("New job")
+    visitor.assert_in_order()
+    page.get_by_role("button", name="Create job").press("Enter")
+    page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}/"))
+    assert str(original.pk) not in page.url
+    copy = queue.run(Job.objects.latest, "created_at")
+    assert (copy.type, copy.payload) == (original.type, original.payload)
+    assert copy.idempotency_key is None
