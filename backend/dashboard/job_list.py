@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from dashboard.questions import Question
 from jobs import conf
-from jobs.selectors.job_search import STATES, Cursor, JobFilter
+from jobs.selectors.job_filter import STATES, Cursor, JobFilter
 
 SIZES = (25, 50, 100)
 SORT_NAMES = {

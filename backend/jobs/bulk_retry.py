@@ -14,7 +14,8 @@ from datetime import datetime
 
 from jobs import services
 from jobs.lifecycle import Status
-from jobs.selectors.job_search import Cursor, JobFilter, failed_jobs
+from jobs.selectors.job_filter import Cursor, JobFilter
+from jobs.selectors.job_search import failed_jobs
 
 MAX_JOBS = 5_000
 MAX_SECONDS = 2.0

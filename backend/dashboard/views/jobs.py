@@ -22,7 +22,8 @@ from dashboard.states import state_of
 from jobs import selectors
 from jobs.lifecycle import Status
 from jobs.selectors import metrics
-from jobs.selectors.job_search import STATES, JobFilter, JobRow, JobSearch
+from jobs.selectors.job_filter import STATES, JobFilter
+from jobs.selectors.job_search import JobRow, JobSearch
 
 MAX_DOTS = 8
 

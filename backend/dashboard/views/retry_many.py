@@ -27,7 +27,7 @@ from jobs.bulk_retry import retry_matching
 from jobs.deadline import database_deadline
 from jobs.lifecycle import Status
 from jobs.models import Job
-from jobs.selectors.job_search import Cursor, JobFilter
+from jobs.selectors.job_filter import Cursor, JobFilter
 from jobs.validation import parse_uuid
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import datetime
 from uuid import UUID
 
-from jobs.selectors.job_search import Cursor
+from jobs.selectors.job_filter import Cursor
 
 _MAX_LENGTH = 200
 

@@ -15,7 +15,7 @@ from jobs.insight import retry_cursor
 from jobs.lifecycle import Status
 from jobs.selectors import WINDOWS
 from jobs.selectors.failures import PARTS
-from jobs.selectors.job_search import JobFilter
+from jobs.selectors.job_filter import JobFilter
 from jobs.serializers import (
     KnownField,
     MomentField,

@@ -29,7 +29,7 @@ from jobs.insight.serializers import (
 )
 from jobs.lifecycle import Status
 from jobs.selectors.estimation import SPARK_PARTS
-from jobs.selectors.job_search import Cursor, JobFilter
+from jobs.selectors.job_filter import Cursor, JobFilter
 from jobs.views import QueueView, answer_in_time
 
 # Chunks are begun for so long; the last one ends within the call's time.

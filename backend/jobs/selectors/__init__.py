@@ -15,9 +15,9 @@ from jobs.selectors.failures import (
     normalised_error,
     tracebacks_of,
 )
+from jobs.selectors.job_filter import JobFilter
 from jobs.selectors.job_lists import job, job_is_made_of, jobs
 from jobs.selectors.job_search import (
-    JobFilter,
     JobRow,
     JobSearch,
     database_now,

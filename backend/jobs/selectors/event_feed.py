@@ -7,12 +7,15 @@ and the next question goes on from there.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
 from uuid import UUID
+
+from django.db import connections, router
 
 from jobs import sql
 from jobs.lifecycle import EventType
@@ -27,13 +30,13 @@ MAX_EVENTS_LOOKED_AT = sum(_STRETCHES_OF_NEIGHBOURS)
 
 _LARGEST_ID = 2**63 - 1
 
+_COLUMNS = ("id", "job_id", "type", "attempt", "worker_id", "created_at")
 # A message or an object of data may be megabytes; a page of many events shows neither whole.
 _SHORT_CHARS = 300
-_SHORT = (
-    *("s.id", "s.job_id", "s.type", "s.attempt", "s.worker_id", "s.created_at"),
-    f"left(s.message, {_SHORT_CHARS}) AS message",
-)
-_WHOLE = ("s.*",)
+_SHORT = (*(f"s.{name}" for name in _COLUMNS), f"left(s.message, {_SHORT_CHARS}) AS message")
+_WHOLE = (*(f"s.{name}" for name in _COLUMNS), "s.message", "s.data")
+# Where the statement's own columns stand in its rows.
+_EVENTS_READ, _LAST_ID, _IS_WANTED = -3, -2, -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,21 +144,22 @@ def _statement(indexed: str, wanted: str, newest_first: bool) -> str:
 def _read(
     statement: str, parameters: dict[str, Any], limit: int, stretches: tuple[int, ...]
 ) -> EventPage:
+    using = router.db_for_read(JobEvent)
     found: list[JobEvent] = []
     events_read, last, is_at_end = 0, None, False
-    for stretch in stretches:
-        wanted = limit + 1 - len(found)
-        rows: list[Any] = list(
-            JobEvent.objects.raw(statement, {**parameters, "stretch": stretch, "limit": wanted})
-        )
-        found.extend([row for row in rows if row.is_wanted][:wanted])
-        is_at_end = not rows or rows[0].events_read < stretch
-        if rows:
-            events_read += rows[0].events_read
-            last = rows[-1]
-            parameters = {**parameters, "cursor": rows[0].last_id}
-        if is_at_end or len(found) > limit:
-            break
+    with connections[using].cursor() as cursor:
+        for stretch in stretches:
+            missing = limit + 1 - len(found)
+            cursor.execute(statement, {**parameters, "stretch": stretch, "limit": missing})
+            rows = cursor.fetchall()
+            found.extend([_event(using, row) for row in rows if row[_IS_WANTED]][:missing])
+            is_at_end = not rows or rows[0][_EVENTS_READ] < stretch
+            if rows:
+                events_read += rows[0][_EVENTS_READ]
+                last = _event(using, rows[-1])
+                parameters = {**parameters, "cursor": rows[0][_LAST_ID]}
+            if is_at_end or len(found) > limit:
+                break
     if len(found) > limit:
         told = tuple(found[:limit])
         return EventPage(told, told[-1].pk, True, events_read, told[-1].created_at, False)
@@ -167,3 +171,12 @@ def _read(
         looked_to=last.created_at if last is not None else None,
         is_cut=not is_at_end,
     )
+
+
+def _event(using: str, row: tuple[Any, ...]) -> JobEvent:
+    """The event of a row; Django leaves the text of JSON to the field that reads it."""
+    names = (*_COLUMNS, "message", "data")
+    values = list(row[:_EVENTS_READ])
+    if len(values) == len(names):
+        values[-1] = json.loads(values[-1])
+    return JobEvent.from_db(using, names[: len(values)], values)

@@ -1,15 +1,8 @@
 """The list of jobs that a person looks through: filters, order, pages.
 
 Nothing here may cost more because there are more jobs. A filter that no index serves
-looks at a window of rows, in the order of an index, and the answer says where it
-stopped. Which index:
-
-- running jobs, and whatever only a running job has (a worker, a lease that ran out):
-  all of them, through `job_timeout_idx`;
-- queued jobs in the order of the claim: `job_claim_idx`, stepping from priority to
-  priority as `sql/claim.sql` does;
-- failed jobs: `jobs_job_status_idx`; they lie scattered over the table;
-- all others: `jobs_job_created_at_idx`; neighbours there are neighbours in the table.
+looks at a window of rows, in the order of an index (see `job_scans`), and the answer
+says where it stopped.
 """
 
 from __future__ import annotations
@@ -24,13 +17,17 @@ from django.db import connections, router
 
 from jobs.lifecycle import EventType, Status
 from jobs.models import Job
+from jobs.selectors.job_filter import (
+    CLAIM,
+    NEWEST,
+    NOW,
+    OLDEST,
+    Cursor,
+    JobFilter,
+    conditions_of,
+)
+from jobs.selectors.job_scans import Scan, scan_for
 from jobs.selectors.look_ups import only_look_ups
-from jobs.selectors.patterns import containing
-from jobs.sql import errors
-
-STATES = ("ready", "scheduled", "running", "succeeded", "failed")
-NEWEST, OLDEST, CLAIM, LEASE = "newest", "oldest", "claim", "lease"
-SORTS = (NEWEST, OLDEST, CLAIM, LEASE)
 
 # A search looks at so many rows, in parts, for as long as it has touched fewer pages than
 # that: neighbours by creation share pages in a table that was filled in one go, and are
@@ -44,8 +41,6 @@ _PART_OF_ERRORS, _WINDOW_OF_ERRORS_AT_ONCE = 500, 1_000
 # A search that asks for more than a state has the whole budget of a page of the dashboard
 # but for its rows; beside a search for a state alone the states are counted.
 _MOST_PAGES, _MOST_PAGES_OF_A_STATE = 2_500, 1_300
-# Of the priorities that occur, this many are walked through.
-MOST_PRIORITIES = 100
 # A text that is stored apart, from about 2,000 bytes that did not compress away, costs
 # this many pages to compare.
 _STORED_APART_BYTES, _STORED_APART_PAGES = 1_000, 6
@@ -53,69 +48,6 @@ _STORED_APART_BYTES, _STORED_APART_PAGES = 1_000, 6
 ERROR_CHARS = 300
 # An attempt's claim is looked for among so many of the job's newest events.
 _EVENTS_LOOKED_AT = 5
-
-_STATUS_OF = {
-    "ready": Status.QUEUED,
-    "scheduled": Status.QUEUED,
-    "running": Status.RUNNING,
-    "succeeded": Status.SUCCEEDED,
-    "failed": Status.FAILED,
-}
-_NOW = "statement_timestamp()"
-
-
-@dataclass(frozen=True, slots=True)
-class JobFilter:
-    """Which jobs; all of what is given must hold, and an empty value asks for nothing.
-
-    `state` is one of `STATES`. `type`, `worker` and `error` are contained in the type,
-    in the name of the worker that runs it and in the last error, whatever their case;
-    `type_is` is the type and `error_group` what `failures.normalised_error` makes of the
-    last error. `created_after` is part of its span, `created_before` is not.
-    """
-
-    state: str = ""
-    type: str = ""
-    type_is: str = ""
-    priority: int | None = None
-    worker: str = ""
-    created_after: datetime | None = None
-    created_before: datetime | None = None
-    is_overdue: bool = False
-    is_retrying: bool = False
-    error: str = ""
-    error_group: str = ""
-
-    @property
-    def statuses(self) -> frozenset[Status]:
-        """The statuses that a matching job can be in; none where filters contradict."""
-        possible = frozenset({_STATUS_OF[self.state]} if self.state else Status)
-        if self.worker or self.is_overdue:
-            possible &= {Status.RUNNING}
-        if self.is_retrying:
-            possible &= {Status.QUEUED}
-        return possible
-
-    @property
-    def sorts(self) -> tuple[str, ...]:
-        """The orders that these jobs can be shown in, the usual one first."""
-        # A retry that waits stands behind all that is due; those two have no order in common.
-        if self.statuses == {Status.QUEUED} and self.state:
-            return (CLAIM, NEWEST, OLDEST)
-        if self.statuses == {Status.RUNNING}:
-            return (NEWEST, OLDEST, LEASE)
-        return (NEWEST, OLDEST)
-
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """A row's place in an order; pages lie behind or in front of it.
-
-    `moment` is what the order goes by first: `created_at`, or `locked_until` for `LEASE`.
-    """
-
-    moment: datetime
-    id: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +195,7 @@ def database_now() -> datetime:
 
 def _now() -> datetime:
     with _cursor() as cursor:
-        cursor.execute(f"SELECT {_NOW}")
+        cursor.execute(f"SELECT {NOW}")
         now: datetime = cursor.fetchone()[0]
         return now
 
@@ -294,7 +226,7 @@ def _find(
     at_once = min(_WINDOW_OF_ERRORS_AT_ONCE if of_errors else WINDOW_AT_ONCE, pages)
     while True:
         rows = min(part, window - looked_at, pages - spent)
-        scan = _scan(wanted, sort, size, cursor, rows, at_once, is_backwards=is_backwards)
+        scan = scan_for(wanted, sort, size, cursor, rows, at_once, is_backwards=is_backwards)
         look = _look(wanted, scan, size + 1 - len(places), pages - spent, as_of)
         places += look.places
         looked_at += look.looked_at
@@ -334,8 +266,8 @@ class _Look:
     now: datetime
 
 
-def _look(wanted: JobFilter, scan: _Scan, size: int, pages: int, as_of: datetime | None) -> _Look:
-    conditions, parameters = _conditions(wanted)
+def _look(wanted: JobFilter, scan: Scan, size: int, pages: int, as_of: datetime | None) -> _Look:
+    conditions, parameters = conditions_of(wanted)
     if as_of is not None:
         conditions.append("j.finished_at <= %(as_of)s")
     matches = f"coalesce({' AND '.join(conditions) or 'true'}, false)"
@@ -376,7 +308,7 @@ def _look(wanted: JobFilter, scan: _Scan, size: int, pages: int, as_of: datetime
         )
         SELECT number, id, moment, NULL, NULL, NULL::boolean, NULL::timestamptz FROM page
         UNION ALL
-        SELECT NULL, l.id, l.moment, e.rows, e.pages, e.is_cut, {_NOW}
+        SELECT NULL, l.id, l.moment, e.rows, e.pages, e.is_cut, {NOW}
         FROM ended AS e
         LEFT JOIN LATERAL (
             -- Nothing is read for a page that is full: the rest of the window stays unread.
@@ -401,189 +333,12 @@ def _look(wanted: JobFilter, scan: _Scan, size: int, pages: int, as_of: datetime
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    """The parts of the statement that depend on the index that is read."""
-
-    # The rows that are looked at, as `j`, in the order of the index.
-    rows: str
-    window: int
-    parameters: dict[str, Any]
-    # What the order goes by first.
-    moment: str = "j.created_at"
-    # What else `order` needs.
-    keys: str = "NULL AS key"
-    # The order, where it is not that of the rows, and what stands beyond the cursor.
-    order: str = ""
-    beyond: str = ""
-    levels: str = ""
-    # Whether more was left out than the window says.
-    is_cut: str = "false"
-    # Whether a later look can begin where this one's window ended.
-    goes_on: bool = False
-
-
-# A row's place in the table is (block, item).
-_COLUMNS = """(j.ctid::text::point)[0] AS block, j.id, j.type, j.status, j.priority,
-    j.available_at, j.attempts, j.locked_by, j.locked_until, j.last_error, j.created_at,
-    j.finished_at"""
-
-
-def _scan(
-    wanted: JobFilter,
-    sort: str,
-    size: int,
-    cursor: Cursor | None,
-    rows: int,
-    rows_at_once: int,
-    *,
-    is_backwards: bool,
-) -> _Scan:
-    parameters: dict[str, Any] = {}
-    if cursor is not None:
-        parameters = {"cursor_moment": cursor.moment, "cursor_id": cursor.id}
-    if sort == CLAIM:
-        return _claim_scan(wanted, size, rows_at_once)
-    is_descending = (sort == NEWEST) != is_backwards
-    if wanted.statuses == {Status.RUNNING}:
-        return _running_scan(sort, is_descending, rows_at_once, parameters)
-    is_failed = wanted.statuses == {Status.FAILED}
-    direction = "DESC" if is_descending else "ASC"
-    bounds = [f"j.status = '{Status.FAILED}'"] if is_failed else []
-    if wanted.created_after is not None:
-        bounds.append("j.created_at >= %(created_after)s")
-    if wanted.created_before is not None:
-        bounds.append("j.created_at < %(created_before)s")
-    if cursor is not None:
-        than = "<" if is_descending else ">"
-        bounds.append(f"(j.created_at, j.id) {than} (%(cursor_moment)s, %(cursor_id)s)")
-    return _Scan(
-        rows=f"""
-            SELECT {_COLUMNS} FROM jobs_job AS j
-            {"WHERE " + " AND ".join(bounds) if bounds else ""}
-            ORDER BY j.created_at {direction}, j.id {direction}
-            LIMIT {rows}
-        """,
-        window=rows,
-        parameters=parameters,
-        goes_on=True,
-    )
-
-
-def _running_scan(sort: str, is_descending: bool, window: int, parameters: dict[str, Any]) -> _Scan:
-    moment = "j.locked_until" if sort == LEASE else "j.created_at"
-    direction = "DESC" if is_descending else "ASC"
-    than = "<" if is_descending else ">"
-    beyond = f"AND (moment, id) {than} (%(cursor_moment)s, %(cursor_id)s)" if parameters else ""
-    return _Scan(
-        rows=f"""
-            SELECT {_COLUMNS} FROM jobs_job AS j
-            WHERE j.status = '{Status.RUNNING}'
-            ORDER BY j.locked_until
-            LIMIT {window}
-        """,
-        window=window,
-        parameters=parameters,
-        moment=moment,
-        order=f"ORDER BY moment {direction}, id {direction}",
-        beyond=beyond,
-    )
-
-
-def _claim_scan(wanted: JobFilter, size: int, window: int) -> _Scan:
-    due = {
-        "ready": f"AND j.available_at <= {_NOW}",
-        "scheduled": f"AND j.available_at > {_NOW}",
-        "": "",
-    }[wanted.state]
-    # Ready jobs are claimed in the order of the index; those to come by their time first,
-    # so that of each priority the first ones must have been looked at.
-    is_by_time = wanted.state != "ready"
-    is_filtered = replace(wanted, state="", priority=None) != JobFilter()
-    for_each = size + 1 if is_by_time and not is_filtered else window
-    if wanted.priority is None:
-        levels = f"""
-            level (priority, depth) AS (
-                (
-                    SELECT j.priority, 1 FROM jobs_job AS j
-                    WHERE j.status = '{Status.QUEUED}'
-                    ORDER BY j.priority DESC
-                    LIMIT 1
-                )
-                UNION ALL
-                SELECT (
-                    SELECT j.priority FROM jobs_job AS j
-                    WHERE j.status = '{Status.QUEUED}' AND j.priority < level.priority
-                    ORDER BY j.priority DESC
-                    LIMIT 1
-                ), depth + 1
-                FROM level
-                WHERE level.priority IS NOT NULL AND depth < {MOST_PRIORITIES}
-            ),
-        """
-    else:
-        levels = "level (priority, depth) AS (SELECT %(priority)s::smallint, 1),"
-    return _Scan(
-        rows=f"""
-            SELECT due.* FROM level CROSS JOIN LATERAL (
-                SELECT {_COLUMNS} FROM jobs_job AS j
-                WHERE j.status = '{Status.QUEUED}' AND j.priority = level.priority {due}
-                ORDER BY j.available_at, j.created_at, j.id
-                LIMIT {for_each}
-            ) AS due
-            WHERE level.priority IS NOT NULL
-            LIMIT {window}
-        """,
-        window=window,
-        parameters={"priority": wanted.priority},
-        keys="j.available_at, j.priority",
-        order="ORDER BY available_at, priority DESC, moment, id" if is_by_time else "",
-        levels=levels,
-        is_cut=f"(SELECT count(priority) FROM level) >= {MOST_PRIORITIES}",
-    )
-
-
-def _conditions(wanted: JobFilter) -> tuple[list[str], dict[str, Any]]:
-    """What must hold for a row `j`, cheapest first, and the parameters of that."""
-    conditions = []
-    if wanted.statuses != frozenset(Status):
-        statuses = ", ".join(f"'{status}'" for status in sorted(wanted.statuses))
-        conditions.append(f"j.status IN ({statuses})" if statuses else "false")
-    due = {"ready": "<=", "scheduled": ">"}.get(wanted.state)
-    if due:
-        conditions.append(f"j.available_at {due} {_NOW}")
-    given = (
-        (wanted.is_overdue, f"j.locked_until < {_NOW}"),
-        (wanted.is_retrying, "j.attempts > 0"),
-        (wanted.priority is not None, "j.priority = %(priority)s"),
-        (wanted.created_after, "j.created_at >= %(created_after)s"),
-        (wanted.created_before, "j.created_at < %(created_before)s"),
-        (wanted.type_is, "j.type = %(type_is)s"),
-        (wanted.type, "j.type ILIKE %(type)s"),
-        (wanted.worker, "j.locked_by ILIKE %(worker)s"),
-        (wanted.error, "j.last_error ILIKE %(error)s"),
-        (wanted.error_group, f"{errors.normalised('j.last_error')} = %(error_group)s"),
-    )
-    conditions += [condition for value, condition in given if value]
-    parameters = {
-        "priority": wanted.priority,
-        "created_after": wanted.created_after,
-        "created_before": wanted.created_before,
-        "type_is": wanted.type_is,
-        "type": containing(wanted.type),
-        "worker": containing(wanted.worker),
-        "error": containing(wanted.error),
-        "error_group": wanted.error_group,
-    }
-    return conditions, parameters
-
-
 def _rows(job_ids: Sequence[UUID], wanted: JobFilter) -> tuple[list[JobRow], datetime | None]:
     if not job_ids:
         return [], None
-    conditions, parameters = _conditions(wanted)
+    conditions, parameters = conditions_of(wanted)
     statement = f"""
-        SELECT {_NOW}, j.id, j.type, j.status, j.priority, j.available_at, j.attempts,
+        SELECT {NOW}, j.id, j.type, j.status, j.priority, j.available_at, j.attempts,
             j.max_attempts, j.locked_by, j.locked_until, left(j.last_error, {ERROR_CHARS}),
             j.created_at, j.finished_at, claimed.created_at,
             coalesce({" AND ".join(conditions) or "true"}, false)

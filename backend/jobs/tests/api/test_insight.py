@@ -16,7 +16,7 @@ from jobs import bulk_retry, memo, selectors, services
 from jobs.insight import retry_cursor, views
 from jobs.models import Job, JobEvent
 from jobs.registry import job_types
-from jobs.selectors.job_search import Cursor
+from jobs.selectors.job_filter import Cursor
 from jobs.tests.support import event_types, failed, queued, running, succeeded
 
 pytestmark = pytest.mark.django_db

@@ -14,7 +14,7 @@ import pytest
 from jobs import selectors, services
 from jobs.lifecycle import Status
 from jobs.models import Job
-from jobs.selectors import JobFilter, job_search
+from jobs.selectors import JobFilter, job_filter, job_search
 from jobs.tests.plans.cost import measured
 from jobs.tests.support import (
     WORKER,
@@ -292,7 +292,7 @@ def test_a_search_costs_the_same_however_much_there_is_and_however_it_lies(
     if analysed:
         sql("ANALYZE jobs_job")
     filters: list[JobFilter] = [JobFilter(is_overdue=True, type="nosuch"), JobFilter(worker="no")]
-    for state in ("", *job_search.STATES):
+    for state in ("", *job_filter.STATES):
         filters += [replace(wanted, state=state) for wanted in (JobFilter(), *DEAR)]
     for wanted in filters:
         for sort in wanted.sorts:

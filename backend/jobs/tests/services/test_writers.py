@@ -24,7 +24,6 @@ WRITES = {
     "adelete",
     "save",
     "asave",
-    "raw",
     "select_for_update",
 }
 ALLOWED = {Path("jobs/services.py")}
