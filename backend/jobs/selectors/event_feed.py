@@ -30,11 +30,11 @@ MAX_EVENTS_LOOKED_AT = sum(_STRETCHES_OF_NEIGHBOURS)
 
 _LARGEST_ID = 2**63 - 1
 
-_COLUMNS = ("id", "job_id", "type", "attempt", "worker_id", "created_at")
-# A message or an object of data may be megabytes; a page of many events shows neither whole.
+# In the model's order. A message or an object of data may be megabytes; a page of many
+# events shows neither whole.
 _SHORT_CHARS = 300
-_SHORT = (*(f"s.{name}" for name in _COLUMNS), f"left(s.message, {_SHORT_CHARS}) AS message")
-_WHOLE = (*(f"s.{name}" for name in _COLUMNS), "s.message", "s.data")
+_SHORT = ("id", "job_id", "type", "attempt", "worker_id", "message", "created_at")
+_WHOLE = (*_SHORT[:-1], "data", "created_at")
 # Where the statement's own columns stand in its rows.
 _EVENTS_READ, _LAST_ID, _IS_WANTED = -3, -2, -1
 
@@ -132,7 +132,7 @@ def _page(
 def _statement(indexed: str, wanted: str, newest_first: bool) -> str:
     return sql.load(
         "event_feed",
-        _SHORT if newest_first else _WHOLE,
+        tuple(_column(name) for name in _SHORT) if newest_first else _WHOLE,
         indexed=indexed,
         wanted=wanted,
         comes_after="<" if newest_first else ">",
@@ -173,10 +173,14 @@ def _read(
     )
 
 
+def _column(name: str) -> str:
+    return f"left(message, {_SHORT_CHARS}) AS message" if name == "message" else name
+
+
 def _event(using: str, row: tuple[Any, ...]) -> JobEvent:
     """The event of a row; Django leaves the text of JSON to the field that reads it."""
-    names = (*_COLUMNS, "message", "data")
     values = list(row[:_EVENTS_READ])
-    if len(values) == len(names):
-        values[-1] = json.loads(values[-1])
-    return JobEvent.from_db(using, names[: len(values)], values)
+    if len(values) == len(_SHORT):
+        return JobEvent.from_db(using, _SHORT, values)
+    values[_WHOLE.index("data")] = json.loads(values[_WHOLE.index("data")])
+    return JobEvent.from_db(using, _WHOLE, values)
