@@ -50,6 +50,21 @@
     }
   }
 
+  // A finger that slips on a single key retries nothing: only a press of the button
+  // itself goes through unasked.
+  const dialog = document.getElementById("ask-retry");
+  if (dialog) {
+    document.addEventListener("click", function (event) {
+      if (event.isTrusted || !event.target.closest("#retry")) return;
+      event.preventDefault();
+      dialog.returnValue = "";
+      dialog.showModal();
+    });
+    dialog.addEventListener("close", function () {
+      if (dialog.returnValue === "retry") document.getElementById("retry-form").requestSubmit();
+    });
+  }
+
   start();
   document.addEventListener("htmx:afterSettle", start);
   setInterval(function () { if (!document.hidden) draw(); }, 250);

@@ -103,6 +103,13 @@ def test_one_job_is_retried_on_its_page(
     job = failed[1][0]
     page = visitor.go(f"/jobs/{job}/")
     page.keyboard.press("r")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Retry this job?")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    assert queue.run(statuses, [job]) == [Status.FAILED]
+    page.keyboard.press("r")
+    dialog.get_by_role("button", name="Retry").press("Enter")
     expect(page.locator("main .badge").first).to_have_text("ready")
     expect(page.locator("#retry")).to_be_disabled()
     expect(page.locator("#why-no-retry")).not_to_be_empty()
