@@ -345,6 +345,8 @@ def test_no_job_costs_more_than_its_bound(client: Client) -> None:
 
 
 def test_a_timeline_is_found_by_its_job_whatever_the_statistics_say() -> None:
+    # Without the pages that other tests left: an empty table is read as fast as an index.
+    sql("TRUNCATE jobs_job, jobs_jobevent")
     old = running()
     fill_timeline(old, 1_500)
     sql("ANALYZE jobs_jobevent")

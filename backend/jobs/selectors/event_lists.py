@@ -37,7 +37,10 @@ def events(*, type: EventType | None = None, job_id: UUID | None = None) -> Quer
 
 def timeline(job_id: UUID) -> Timeline:
     """One job's events; raises `JobNotFound`."""
-    newest = list(events(job_id=job_id).order_by("-id")[: TIMELINE_LIMIT + 1])
+    # Only job_event_job_id_idx has this order. By the id alone, statistics from before
+    # another job got a million events made the planner walk back through all of those.
+    own = JobEvent.objects.filter(job_id__gte=job_id, job_id__lte=job_id).order_by("-job_id", "-id")
+    newest = list(own[: TIMELINE_LIMIT + 1])
     if not newest and not Job.objects.filter(pk=job_id).exists():
         raise JobNotFound(job_id)
     return Timeline(newest[TIMELINE_LIMIT - 1 :: -1], len(newest) > TIMELINE_LIMIT)

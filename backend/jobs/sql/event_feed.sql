@@ -7,7 +7,7 @@ WITH stretch AS MATERIALIZED (
     SELECT *
     FROM jobs_jobevent
     WHERE $indexed AND id $comes_after %(cursor)s
-    ORDER BY id $direction
+    ORDER BY $order
     LIMIT %(stretch)s
 ),
 told AS (

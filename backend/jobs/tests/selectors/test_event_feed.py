@@ -12,7 +12,7 @@ from django.db import transaction
 
 from jobs import selectors, services
 from jobs.lifecycle import EventType
-from jobs.models import JobEvent
+from jobs.models import Job, JobEvent
 from jobs.selectors import EventPage, event_feed
 from jobs.tests.plans.cost import measured
 from jobs.tests.support import OTHER, Elsewhere, owned_by, queued, running, sql, succeeded
@@ -170,6 +170,43 @@ def test_whatever_is_asked_for_so_many_pages_are_read() -> None:
         for wanted in [*FILTERS, *of_the_job]:
             with measured() as cost:
                 page = reader(limit=200, **wanted)
-            print(reader.__name__, wanted, cost.buffers)
             assert 0 < cost.buffers <= 1_500
             assert page.events_read <= event_feed.MAX_EVENTS_LOOKED_AT
+
+
+def test_a_jobs_events_are_found_by_the_job_whatever_the_statistics_say() -> None:
+    # Without the pages that other tests left: an empty table is read as fast as an index.
+    sql("TRUNCATE jobs_job, jobs_jobevent")
+    old, busy = running(), running()
+
+    def renew(job: Job, times: int) -> None:
+        sql(
+            "INSERT INTO jobs_jobevent (job_id, type) SELECT %s, 'lease_renewed'"
+            " FROM generate_series(1, %s)",
+            job.pk,
+            times,
+        )
+
+    renew(old, 1_500)
+    sql("ANALYZE jobs_jobevent")
+    renew(busy, 20_000)
+    middle = JobEvent.objects.filter(job_id=old.pk).order_by("id")[750].pk
+    for read in (
+        lambda: selectors.timeline(old.pk),
+        lambda: selectors.events_before(job_id=old.pk),
+        lambda: selectors.events_before(middle, job_id=old.pk),
+        lambda: selectors.events_after(job_id=old.pk),
+        lambda: selectors.events_after(middle, job_id=old.pk),
+    ):
+        with measured() as cost:
+            read()
+        assert cost.buffers < 60
+
+
+def test_a_jobs_events_are_found_in_both_directions() -> None:
+    job, other = queued(), queued()
+    for moved in (job, other):
+        sql("INSERT INTO jobs_jobevent (job_id, type) SELECT %s, 'progress'", moved.pk)
+    own = [event.pk for event in JobEvent.objects.filter(job_id=job.pk).order_by("id")]
+    assert walked(selectors.events_after, 0, job_id=job.pk, limit=1) == own
+    assert walked(selectors.events_before, None, job_id=job.pk, limit=1) == own[::-1]
