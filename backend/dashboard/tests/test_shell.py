@@ -16,7 +16,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import OperationalError, connection
 from django.http import HttpRequest
 from django.test import Client, RequestFactory
-from django.urls import reverse
+from django.urls import get_script_prefix, include, path, reverse, set_script_prefix
 
 from dashboard import access, checks, reading
 from dashboard.pages import CONTENT_SECURITY_POLICY, Page
@@ -25,6 +25,9 @@ from jobs.tests.support import queued, sql
 
 SCREENS = ("overview", "jobs", "failures", "events", "workers", "new_job")
 POLL = {"HX-Request": "true"}
+
+# A project that mounts the pages and not the API.
+urlpatterns = [path("queue/", include("dashboard.urls"))]
 
 pytestmark = pytest.mark.django_db
 
@@ -324,6 +327,35 @@ def test_a_method_that_is_none_is_refused_with_the_policy(client: Client) -> Non
     response = client.delete("/jobs/")
     assert response.status_code == 405
     assert response.headers["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
+
+
+@pytest.mark.urls(__name__)
+@pytest.mark.parametrize("screen", SCREENS)
+def test_without_the_api_the_pages_work(screen: str, client: Client) -> None:
+    response = client.get(reverse(f"dashboard:{screen}"))
+    assert response.status_code == 200
+    assert "/api/" not in response.content.decode()
+
+
+@pytest.mark.urls(__name__)
+def test_without_the_api_the_page_of_a_job_works(client: Client) -> None:
+    response = client.get(f"/queue/jobs/{queued().pk}/")
+    assert response.status_code == 200
+    assert "Copy curl" not in response.content.decode()
+
+
+def test_below_another_path_every_address_is_below_it(client: Client) -> None:
+    before = get_script_prefix()
+    set_script_prefix("/tools/")  # As a server does that mounts the project there.
+    try:
+        page = client.get("/jobs/", SCRIPT_NAME="/tools").content.decode()
+    finally:
+        set_script_prefix(before)
+    addresses = re.findall(r'(?<![-\w])(?:href|action|hx-get)="(/[^"]*)"', page)
+    assert len(addresses) > 10
+    # Django makes up the static files' address once, when it is first asked for it.
+    ours = ("/tools/", "/static/")
+    assert not [address for address in addresses if not address.startswith(ours)]
 
 
 @pytest.mark.parametrize("spelled", [str, lambda job_id: job_id.hex, lambda job_id: f" {job_id} "])
