@@ -141,7 +141,8 @@ def _claim_scan(wanted: JobFilter, size: int, window: int) -> Scan:
             ),
         """
     else:
-        levels = "level (priority, depth) AS (SELECT %(priority)s::smallint, 1),"
+        # A minus binds less than "::", and 32768 alone is no smallint.
+        levels = "level (priority, depth) AS (SELECT CAST(%(priority)s AS smallint), 1),"
     return Scan(
         rows=f"""
             SELECT due.* FROM level CROSS JOIN LATERAL (

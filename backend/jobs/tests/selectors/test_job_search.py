@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from jobs import selectors, services
+from jobs import conf, selectors, services
 from jobs.lifecycle import Status
 from jobs.models import Job
 from jobs.selectors import JobFilter, job_filter, job_search
@@ -169,6 +169,11 @@ def test_scheduled_jobs_stand_in_the_order_of_their_time_whatever_their_priority
         for priority, hours in ((1, 2), (9, 3), (5, 1))
     ]
     assert ids(JobFilter(state="scheduled")) == [made[2].id, made[0].id, made[1].id]
+
+
+def test_jobs_of_the_lowest_priority_there_is_are_found_in_the_order_of_the_claim() -> None:
+    job = queued(priority=conf.SMALLINT_MIN)
+    assert ids(JobFilter(state="ready", priority=conf.SMALLINT_MIN)) == [job.id]
 
 
 def test_the_order_of_the_claim_has_one_page_and_says_that_there_is_more() -> None:
