@@ -35,7 +35,7 @@ NOTICES: dict[str, Notice] = {
         "created. Its type or its payload differs from what was sent.",
     ),
     "retried": Notice(
-        "succeeded", "check", "The job is queued again, with all its attempts before it."
+        "succeeded", "check", "The job is queued again, and its attempts start from 0."
     ),
     "not_failed": Notice(
         "warning",

@@ -106,6 +106,15 @@ def left(value: datetime | None) -> SafeString:
     return _time(local, f"until {local:%H:%M:%S}", "left")
 
 
+@register.filter
+def so_far(value: datetime | None) -> SafeString:
+    """How long something has been going on by now."""
+    if value is None:
+        return NOTHING
+    local = timezone.localtime(value)
+    return _time(local, f"since {local:%H:%M:%S}", "so-far")
+
+
 def _time(local: datetime, text: str, kind: str) -> SafeString:
     return format_html(
         '<time datetime="{}" title="{}"{}>{}</time>',

@@ -23,7 +23,19 @@ from dashboard.views import overview
 from jobs import memo
 from jobs.selectors import WorkersSeen, failure_groups, metrics
 from jobs.selectors.metrics import Activity, Bucket, TypeActivity
-from jobs.tests.support import WORKER, expire, failed, queued, running, sql, succeeded
+from jobs.tests.support import (
+    WORKER,
+    events,
+    expire,
+    failed,
+    last_event,
+    owned_by,
+    queued,
+    running,
+    sql,
+    succeeded,
+    write,
+)
 
 OVERVIEW = "/"
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -474,6 +486,22 @@ def test_the_newest_events_are_listed_with_their_jobs(client: Client) -> None:
     assert "claimed mail.send" in page.text(newest["id"] or "")
     assert WORKER in page.text(newest["id"] or "")
     assert page.href("all-events") == reverse("dashboard:events")
+
+
+def test_renewals_do_not_crowd_the_newest_events_out(client: Client) -> None:
+    job = running()
+    for _ in range(overview.NEWEST_EVENTS):
+        write("renew_lease", owned_by(job))
+    rows = [attrs["id"] or "" for attrs in seen(client).all("li") if "data-row" in attrs]
+    told = [row.removeprefix("event-") for row in rows if row.startswith("event-")]
+    assert told == [str(event.pk) for event in events(job.id)[1::-1]]
+
+
+def test_renewals_are_listed_where_there_is_nothing_else(client: Client) -> None:
+    job = running()
+    for _ in range(overview.NEWEST_EVENTS_READ):
+        write("renew_lease", owned_by(job))
+    assert "lease renewed" in seen(client).text(f"event-{last_event(job.id).pk}")
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from dashboard.pages import Page
 from dashboard.questions import Question
 from dashboard.templatetags.dashboard import duration, percent
 from jobs import selectors
+from jobs.lifecycle import EventType
 from jobs.models import JobEvent
 from jobs.selectors import metrics
 from jobs.selectors.metrics import Activity, Bucket, Counts, TypeActivity
@@ -33,7 +34,7 @@ WINDOW_WORDS = {"1h": "the last hour", "6h": "the last 6 hours", "24h": "the las
 OUTCOMES = ("succeeded", "retried", "failed")
 
 MOST_TYPES = 20
-NEWEST_EVENTS = 10
+NEWEST_EVENTS, NEWEST_EVENTS_READ = 10, 60
 # What of a message is read; one line of it is shown.
 MESSAGE_LENGTH = 300
 
@@ -166,14 +167,20 @@ def activity_html(activity: Activity, jobs_url: str, zone_name: str) -> SafeStri
 
 
 def newest_events() -> list[JobEvent]:
-    """The newest events with the type of their job; `text` is the message's beginning."""
-    return list(
+    """The newest events with the type of their job; `text` is the message's beginning.
+
+    Renewals are left out unless there is nothing else: a few long jobs would fill the
+    list with them.
+    """
+    newest = list(
         selectors.events()
         .select_related("job")
         .only("id", "type", "attempt", "created_at", "job__type")
         .annotate(text=Left("message", MESSAGE_LENGTH))
-        .order_by("-id")[:NEWEST_EVENTS]
+        .order_by("-id")[:NEWEST_EVENTS_READ]
     )
+    others = [event for event in newest if event.type != EventType.LEASE_RENEWED]
+    return (others or newest)[:NEWEST_EVENTS]
 
 
 def _holds_any(counts: Counts) -> bool:

@@ -3,6 +3,8 @@
 // key, and shows the same as a curl command. What is allowed the server decides.
 (function () {
   const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+  // What the API refuses, so that a command that is not finished makes no job.
+  const NO_TYPE = "<type>";
   const UNIT_SECONDS = { seconds: 1, minutes: 60, hours: 3600, days: 86400 };
   const form = document.getElementById("new-job");
   const field = form.elements;
@@ -123,8 +125,8 @@
     for (const other of document.querySelectorAll(".handlers li")) other.classList.toggle("is-chosen", other === item);
     if (item && item !== chosen) item.parentElement.scrollTop = item.offsetTop;
     chosen = item;
-    remark.textContent = item ? item.querySelector("p").textContent
-      : field.type.value.trim() ? "No handler of this name is registered here. A worker that has none either fails the attempt."
+    if (item) remark.replaceChildren(...item.querySelector("p").cloneNode(true).childNodes);
+    else remark.textContent = field.type.value.trim() ? "No handler of this name is registered here. A worker that has none either fails the attempt."
       : "A registered type, or any other name that a worker of yours knows.";
     const isOffered = item && exampleOf(item) !== "{}" && exampleOf(item) !== field.payload.value;
     offer.hidden = !isOffered;
@@ -146,7 +148,7 @@
   function showCurl() {
     if (!curl || !form.dataset.apiUrl) return;
     // The payload goes in as it was typed: a number read by the browser would lose digits.
-    const members = ['"type": ' + JSON.stringify(field.type.value.trim()), '"payload": ' + (field.payload.value.trim() || "{}")];
+    const members = ['"type": ' + JSON.stringify(field.type.value.trim() || NO_TYPE), '"payload": ' + (field.payload.value.trim() || "{}")];
     const priority = field.priority.value.trim();
     if (priority && priority !== "50") members.push('"priority": ' + priority);
     const attempts = field.max_attempts.value.trim();

@@ -15,6 +15,10 @@
     });
   }
 
+  const tabs = document.getElementById("tabs");
+  const here = tabs?.querySelector("[aria-current]");
+  if (here) tabs.scrollLeft = here.offsetLeft - tabs.offsetLeft + here.offsetWidth - tabs.clientWidth;
+
   const form = document.getElementById("selection");
   if (!form) return;
   const told = document.getElementById("selected");
@@ -76,8 +80,8 @@
     if (!failed) return;
     put(document.getElementById("ask-title"), "Retry " + jobs(failed) + "?");
     put(document.getElementById("ask-text"), failed === 1
-      ? "It is queued again at once, with all its attempts before it."
-      : "They are queued again at once, with all their attempts before them.");
+      ? "It is queued again at once, and its attempts start from 0."
+      : "They are queued again at once, and their attempts start from 0.");
     put(document.getElementById("ask-yes"), "Retry " + jobs(failed));
     dialog.returnValue = "";
     dialog.showModal();

@@ -140,6 +140,7 @@
   window.rowlease.pause = function () { set(seconds ? 0 : resumeSeconds); return seconds; };
   window.rowlease.ask = ask;
 
+  select.hidden = !live;
   select.value = String(seconds);
   select.addEventListener("change", function () { set(Number(select.value)); });
   document.getElementById("outage-now").addEventListener("click", ask);

@@ -16,6 +16,7 @@
 
   function text(kind, seconds) {
     if (kind === "left") return seconds >= 0 ? span(seconds) + " left" : "over by " + span(-seconds);
+    if (kind === "so-far") return "for " + span(Math.max(0, -seconds));
     if (Math.abs(seconds) < 1) return "now";
     return seconds > 0 ? "in " + span(seconds) : span(-seconds) + " ago";
   }
