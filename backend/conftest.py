@@ -8,11 +8,31 @@ need a server are skipped by name and the rest still runs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.conf import settings
+from django.test.utils import setup_databases, teardown_databases
 
 from jobs import memo
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_test_environment: None,
+    django_db_modify_db_settings: None,  # An own name for each process of xdist.
+    django_db_blocker: Any,
+) -> Iterator[None]:
+    """The test database, whichever tests were chosen.
+
+    pytest-django's own makes none where no chosen test has its mark, and those that look
+    at pages have not: they would fill, and empty, the database they were started with.
+    """
+    with django_db_blocker.unblock():
+        made = setup_databases(verbosity=0, interactive=False, aliases={"default"})
+    yield
+    with django_db_blocker.unblock():
+        teardown_databases(made, verbosity=0)
 
 
 @pytest.fixture(autouse=True)

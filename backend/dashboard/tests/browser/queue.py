@@ -132,6 +132,8 @@ def queue_of_everything() -> Iterator[Queue]:
 
 
 def _empty() -> None:
+    name = connection.settings_dict["NAME"]
+    assert "test_" in name, f"{name} is no database of the tests"
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE jobs_jobevent, jobs_job")
     memo.forget_all()
