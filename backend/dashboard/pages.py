@@ -13,7 +13,8 @@ import hashlib
 import logging
 from typing import Any, ClassVar
 
-from django.core.exceptions import PermissionDenied
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, TooManyFieldsSent
 from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.http.response import HttpResponseBase
@@ -71,6 +72,10 @@ class Page(View):
                 response = super().dispatch(request, *args, **kwargs)
         except BadQuestion as error:
             response = self.problem(request, 400, "bad_question", reasons=error.reasons)
+        except TooManyFieldsSent:
+            # A form has been read before it comes here, so it is the address.
+            reason = f"At most {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS} names."
+            response = self.problem(request, 400, "bad_question", reasons={"query": reason})
         except PermissionDenied as error:
             response = self.problem(request, 403, "forbidden", reason=str(error))
         except JobNotFound as error:

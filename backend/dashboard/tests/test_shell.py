@@ -220,6 +220,13 @@ def test_a_bad_address_is_a_400_that_tells_every_fault(client: Client) -> None:
     assert response.headers["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
 
 
+@pytest.mark.parametrize("screen", ["jobs", "overview"])
+def test_an_address_of_too_many_names_is_a_400_with_the_policy(screen: str, client: Client) -> None:
+    answer = client.get(f"{reverse(f'dashboard:{screen}')}?{'a&' * 1_001}")
+    assert (answer.status_code, "At most 1000 names." in answer.content.decode()) == (400, True)
+    assert answer["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
+
+
 def test_a_refusal_on_the_way_is_a_403_with_its_reason(rf: RequestFactory) -> None:
     response = page_on(rf, raising(PermissionDenied("<i>no</i>")))
     assert response.status_code == 403
