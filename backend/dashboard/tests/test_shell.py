@@ -138,11 +138,12 @@ def test_a_poll_is_not_sent_to_the_login(client: Client, behind_login: None) -> 
 def test_a_user_without_the_permission_is_told_which(
     screen: str, client: Client, behind_login: None
 ) -> None:
-    client.force_login(user_with())
+    is_new_job = screen == "new_job"
+    client.force_login(user_with(*(["view_job"] if is_new_job else [])))
     response = client.get(reverse(f"dashboard:{screen}"))
     assert response.status_code == 403
     assert response.headers["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
-    wanted = access.CREATE if screen == "new_job" else access.SEE
+    wanted = access.CREATE if is_new_job else access.SEE
     assert wanted in response.content.decode()
 
 

@@ -62,23 +62,40 @@ def server(queue: Queue) -> Iterator[str]:
         yield live.url
 
 
+@pytest.fixture(scope="package")
+def windows(server: str) -> Iterator[list[Visitor]]:
+    """Windows that are open and free: another costs as much as five pages."""
+    windows: list[Visitor] = []
+    yield windows
+    for visitor in windows:
+        visitor.context.close()
+
+
 @pytest.fixture
-def visit(chromium: Browser, server: str) -> Iterator[Visit]:
+def visit(chromium: Browser, server: str, windows: list[Visitor]) -> Iterator[Visit]:
     """How a test gets its readers; each is asked at the end whether all was well."""
     visitors: list[Visitor] = []
 
     def visit(interval_seconds: int = 0, **options: Any) -> Visitor:
-        chosen = [{"name": "rowlease.interval", "value": str(interval_seconds)}]
-        storage: Any = {"origins": [{"origin": server, "localStorage": chosen}]}
-        options = {"viewport": WIDE, "reduced_motion": "reduce", **options}
-        context = chromium.new_context(storage_state=storage, **options)
-        visitors.append(Visitor(context, server))
-        return visitors[-1]
+        if windows and not options:
+            visitor = windows.pop()
+        else:
+            options = {"viewport": WIDE, "reduced_motion": "reduce", **options}
+            visitor = Visitor(chromium.new_context(**options), server)
+            visitor.is_spoiled = bool(options.keys() - {"viewport", "reduced_motion"})
+        visitors.append(visitor)
+        visitor.begin(interval_seconds)
+        return visitor
 
     yield visit
-    for visitor in visitors:
-        visitor.context.close()
     complaints = [visitor.complaints for visitor in visitors if visitor.complaints]
+    for visitor in visitors:
+        visitor.page.unroute_all()
+        if visitor.is_spoiled:
+            visitor.context.close()
+        else:
+            visitor.page.goto("about:blank")
+            windows.append(visitor)
     assert not complaints
 
 

@@ -70,9 +70,9 @@ def test_rows_are_walked_and_opened(visitor: Visitor) -> None:
 
 
 def test_the_row_stays_the_current_one_and_the_page_where_it_is_over_a_poll(
-    visit: Visit, queue: Queue
+    visitor: Visitor, queue: Queue
 ) -> None:
-    visitor = visit(viewport={"width": 360, "height": 400})
+    visitor.page.set_viewport_size({"width": 360, "height": 400})
     page = visitor.go("/jobs/")
     page.keyboard.press("j")
     expect(page.locator(".is-current")).to_be_in_viewport()
@@ -132,7 +132,10 @@ def test_p_pauses_and_goes_on_at_the_same_pace(visit: Visit) -> None:
 
 def test_t_goes_through_the_themes_and_the_choice_is_kept(visitor: Visitor) -> None:
     page = visitor.go("/workers/")
-    html, colour = page.locator("html"), "() => getComputedStyle(document.body).backgroundColor"
+    html, colour = (
+        page.locator("html"),
+        "() => getComputedStyle(document.querySelector('h1')).color",
+    )
     light = page.evaluate(colour)
     page.keyboard.press("t")
     expect(html).to_have_attribute("data-theme", "light")
