@@ -56,7 +56,7 @@ class Page(View):
     live_template: ClassVar[str] = ""
     # The page's entry in the navigation.
     section: ClassVar[str] = ""
-    permission: ClassVar[str] = access.SEE
+    permissions: ClassVar[tuple[str, ...]] = (access.SEE,)
     # Whether the database failed this request: who asks is then not looked up again.
     is_cut_off = False
 
@@ -67,7 +67,8 @@ class Page(View):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """The answer, whatever happens on the way to it."""
         try:
-            response = access.refusal(request, self.permission)
+            refusals = (access.refusal(request, permission) for permission in self.permissions)
+            response = next(filter(None, refusals), None)
             if response is None:
                 response = super().dispatch(request, *args, **kwargs)
         except BadQuestion as error:

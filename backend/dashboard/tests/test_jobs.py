@@ -526,3 +526,18 @@ def test_the_dearest_lists_stay_within_a_pages_budget(client: Client) -> None:
             client.get(live_url(text), headers=POLL)
         print("poll", cost.buffers)
         assert cost.buffers <= MOST_BUFFERS
+
+
+def test_who_may_not_look_cannot_learn_by_retrying_what_there_is(
+    client: Client, settings: Any
+) -> None:
+    settings.DASHBOARD_ACCESS = "login"
+    job = failed()
+    user = User.objects.create_user("somebody")
+    user.user_permissions.set(Permission.objects.filter(codename="change_job"))
+    client.force_login(user)
+    many = reverse("dashboard:retry_many")
+    with unchanged(job.id):
+        assert client.get(many, {"state": "failed"}).status_code == 403
+        assert client.post(many, {"job": [str(job.id)]}).status_code == 403
+        assert client.post(reverse("dashboard:retry", args=[job.id])).status_code == 403

@@ -41,7 +41,7 @@ class NewJob(Page):
 
     template = "dashboard/new_job.html"
     section = "new_job"
-    permission = access.CREATE
+    permissions = (access.CREATE,)
 
     def context(self, request: HttpRequest, **kwargs: Any) -> dict[str, Any]:
         """The form as it is first seen; raises `JobNotFound` for a copy of no job."""

@@ -24,7 +24,8 @@ class Retry(Page):
     """Where a job's retry is posted to; it leads back to the job, which says what happened."""
 
     section = "jobs"
-    permission = access.RETRY
+    # Counts and refusals tell about jobs too.
+    permissions = (access.SEE, access.RETRY)
     http_method_names = ["post", "options"]  # noqa: RUF012 - Django's own name and type
 
     def post(self, request: HttpRequest, job_id: str) -> HttpResponseBase:

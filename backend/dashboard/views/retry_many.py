@@ -90,7 +90,8 @@ class RetryMany(Page):
 
     template = "dashboard/retry_many.html"
     section = "jobs"
-    permission = access.RETRY
+    # Counts and refusals tell about jobs too.
+    permissions = (access.SEE, access.RETRY)
 
     def context(self, request: HttpRequest, **kwargs: Any) -> dict[str, Any]:
         """How many match, as far as they are counted."""
