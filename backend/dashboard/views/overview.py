@@ -172,7 +172,7 @@ def newest_events() -> list[JobEvent]:
     Renewals are left out unless there is nothing else: a few long jobs would fill the
     list with them.
     """
-    newest = list(
+    newest: list[JobEvent] = list(
         selectors.events()
         .select_related("job")
         .only("id", "type", "attempt", "created_at", "job__type")
