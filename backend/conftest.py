@@ -29,7 +29,7 @@ def django_db_setup(
     at pages have not: they would fill, and empty, the database they were started with.
     """
     with django_db_blocker.unblock():
-        made = setup_databases(verbosity=0, interactive=False, aliases={"default"})
+        made = setup_databases(verbosity=0, interactive=False, aliases={"default": False})
     yield
     with django_db_blocker.unblock():
         teardown_databases(made, verbosity=0)

@@ -205,7 +205,8 @@ class EventFeed:
         time_of_day = event["created_at"][11:19]
         message = " ".join(event["message"].split())[:100]
         attempt = f"attempt {event['attempt']}" if event["attempt"] else ""
-        kind = f"{self._types[job]:<14}{job[-8:]}  {event['type']:<18}{attempt:<11}"
+        short = f"{job[:8]}…{job[-6:]}"  # As the dashboard writes it, and finds it.
+        kind = f"{self._types[job]:<14}{short}  {event['type']:<18}{attempt:<11}"
         return f"{time_of_day}  {kind}{message}"
 
     def _tail(self) -> list[dict[str, Any]]:

@@ -20,3 +20,12 @@ def shown(text: str, max_chars: int | None = None) -> str:
 def short_id(job_id: UUID) -> str:
     """Both ends of an id: ids made in the same minute share the first eight digits."""
     return f"{str(job_id)[:8]}…{str(job_id)[-6:]}"
+
+
+_SHORT_ID = re.compile(r"([0-9a-f]{8})(?:…|\.\.\.)([0-9a-f]{6})", re.ASCII)
+
+
+def ends_of_short_id(text: str) -> tuple[str, str] | None:
+    """What `short_id` left of an id, from its text; `None` for what is none."""
+    found = _SHORT_ID.fullmatch(text.lower())
+    return None if found is None else (found[1], found[2])

@@ -20,6 +20,7 @@ from django.urls import get_script_prefix, include, path, reverse, set_script_pr
 
 from dashboard import access, checks, reading
 from dashboard.pages import CONTENT_SECURITY_POLICY, Page
+from jobs.display import short_id
 from jobs.errors import JobNotFound
 from jobs.tests.support import queued, sql
 
@@ -396,3 +397,19 @@ def test_a_search_asks_the_database_nothing(client: Client) -> None:
     with connection.execute_wrapper(note):
         client.get("/search/", {"q": "demo"})
     assert executed == []
+
+
+@pytest.mark.parametrize("dots", ["…", "..."])
+def test_a_short_id_leads_to_its_job(dots: str, client: Client) -> None:
+    queued()
+    job = queued()
+    queued()
+    text = short_id(job.pk).replace("…", dots).upper()
+    found = client.get("/search/", {"q": text})
+    assert found.headers["Location"] == reverse("dashboard:job", args=[job.pk])
+
+
+def test_a_short_id_of_no_job_leads_to_the_list(client: Client) -> None:
+    queued()
+    found = client.get("/search/", {"q": "01234567…89abcd"})
+    assert found.headers["Location"].startswith("/jobs/?type=")

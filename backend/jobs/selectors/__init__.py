@@ -16,7 +16,7 @@ from jobs.selectors.failures import (
     tracebacks_of,
 )
 from jobs.selectors.job_filter import JobFilter
-from jobs.selectors.job_lists import job, job_is_made_of, jobs
+from jobs.selectors.job_lists import job, job_id_with_ends, job_is_made_of, jobs
 from jobs.selectors.job_search import (
     JobRow,
     JobSearch,
@@ -73,6 +73,7 @@ __all__ = [
     "failure_groups",
     "failure_of",
     "job",
+    "job_id_with_ends",
     "job_in_short",
     "job_is_made_of",
     "job_types",

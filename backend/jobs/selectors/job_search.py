@@ -47,7 +47,7 @@ _STORED_APART_BYTES, _STORED_APART_PAGES = 1_000, 6
 
 ERROR_CHARS = 300
 # An attempt's claim is looked for among so many of the job's newest events.
-_EVENTS_LOOKED_AT = 5
+_EVENTS_LOOKED_AT = 15
 
 
 @dataclass(frozen=True, slots=True)

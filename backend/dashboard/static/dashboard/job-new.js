@@ -204,7 +204,8 @@
       field.payload.focus();
     });
   }
-  field.type.addEventListener("change", function () {
+  // While it is typed, for once the focus has moved on somebody may be writing there.
+  field.type.addEventListener("input", function () {
     const item = handler();
     if (item && isUntouched()) use(item);
   });
