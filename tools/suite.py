@@ -21,6 +21,9 @@ MATRIX_PYTHON = "3.13"
 MATRIX_POSTGRESQL = 15
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 ALL_BUT_BROWSER = ("-m", "not browser")
+# What another PostgreSQL could answer otherwise; the rest would only be run twice.
+ASKS_POSTGRESQL = ("dashboard", "jobs")
+NEVER_ASKS_POSTGRESQL = ("pure", "docs")
 # What lies beside the Django project is held to its rules.
 BESIDE = ("../run.py", "../tools", "../benchmarks")
 LINT_COMMANDS = (
@@ -53,8 +56,18 @@ def command_test(options: argparse.Namespace) -> int:
     say(f"Browser tests: {chromium or 'skipped, no Chromium was found on PATH'}.")
     if chromium and len(plan) > 1:
         say("They look at pages, which no other configuration changes: only the first runs them.")
+    if options.matrix:
+        say(
+            f"On PostgreSQL {MATRIX_POSTGRESQL}: the tests of {' and '.join(ASKS_POSTGRESQL)}, but "
+            f"those that ask no database ({', '.join(NEVER_ASKS_POSTGRESQL)})."
+        )
     for number, (version, interpreter, name, major) in enumerate(plan):
         arguments = [*(ALL_BUT_BROWSER if number else ()), *options.pytest_arguments]
+        if major is not None and not options.pytest_arguments:
+            arguments += [
+                *ASKS_POSTGRESQL,
+                *(f"--ignore=jobs/tests/{n}" for n in NEVER_ASKS_POSTGRESQL),
+            ]
         title = f"Python {version}, PostgreSQL {major or (external or '18')}"
         if major is not None and external:
             rows.append(skipped(title, "POSTGRES_HOST names the server to use"))
