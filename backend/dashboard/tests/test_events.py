@@ -224,5 +224,4 @@ def test_the_page_has_its_price(client: Client) -> None:
         client.get(EVENTS + query)
         with measured() as cost:
             assert client.get(f"{EVENTS}{query}{'&' if query else '?'}size=200").status_code == 200
-        print(query, cost.buffers)
         assert 0 < cost.buffers <= MOST_BUFFERS

@@ -253,5 +253,4 @@ def test_the_page_has_its_price(client: Client) -> None:
     client.get(FAILURES + query)
     with measured() as cost:
         assert client.get(FAILURES + query).status_code == 200
-    print(cost.statements)
     assert 0 < cost.buffers <= MOST_BUFFERS

@@ -520,11 +520,9 @@ def test_the_dearest_lists_stay_within_a_pages_budget(client: Client) -> None:
         query += f"{'&' if query else '?'}size=100"
         with measured() as cost:
             text = page(client, query)
-        print(query, cost.buffers)
         assert cost.buffers <= MOST_BUFFERS
         with measured() as cost:
             client.get(live_url(text), headers=POLL)
-        print("poll", cost.buffers)
         assert cost.buffers <= MOST_BUFFERS
 
 

@@ -148,6 +148,5 @@ def test_the_page_has_its_price(client: Client) -> None:
     client.get(WORKERS)
     with measured() as cost:
         page = client.get(WORKERS).content.decode()
-    print(cost.buffers)
     assert "There are more workers or running jobs than fit on this page." in page
     assert 0 < cost.buffers <= MOST_BUFFERS
