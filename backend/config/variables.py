@@ -87,6 +87,13 @@ JOB_WORKER_LOG_LEVEL = Variable(
     "INFO",
     "How much the worker tells on its terminal; DEBUG tells each poll.",
 )
+JOB_WORKER_WAKEUP = Variable(
+    "JOB_WORKER_WAKEUP",
+    choice(*conf.WAKEUPS),
+    conf.POLL,
+    "How idle workers learn of a job: by polling alone, or also by a notification, which "
+    "the web process sends and workers wait for. Set it for both.",
+)
 TEST_DATABASE_ENGINE = Variable(
     "TEST_DATABASE_ENGINE",
     choice("postgresql", "sqlite"),
@@ -142,5 +149,6 @@ VARIABLES: tuple[Variable[Any], ...] = (
     TIME_ZONE,
     *JOB_NUMBERS,
     JOB_WORKER_LOG_LEVEL,
+    JOB_WORKER_WAKEUP,
     TEST_DATABASE_ENGINE,
 )

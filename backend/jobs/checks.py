@@ -19,4 +19,8 @@ def settings_are_in_range(app_configs: Any = None, **kwargs: Any) -> Sequence[Ch
             conf.get(setting.name)
         except ValueError as error:
             messages.append(Error(str(error), hint=setting.description, id=f"jobs.E{number:03d}"))
+    try:
+        conf.wakeup()
+    except ValueError as error:
+        messages.append(Error(str(error), id="jobs.E100"))
     return messages

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+POLL, NOTIFY = "poll", "notify"
+WAKEUPS = (POLL, NOTIFY)
 
 MAX_TYPE_LENGTH = 120
 MAX_KEY_LENGTH = 255
@@ -148,3 +150,16 @@ def checked(name: str, value: object, *, called: str) -> int:
 def default_max_attempts() -> int:
     """The attempts a job gets that does not say (`JOB_WORKER_MAX_ATTEMPTS_DEFAULT`)."""
     return get("JOB_WORKER_MAX_ATTEMPTS_DEFAULT")
+
+
+def wakeup() -> str:
+    """How idle workers learn of a job (`JOB_WORKER_WAKEUP`): one of `WAKEUPS`.
+
+    Raises `ValueError` where a project's value is none of them.
+    """
+    from django.conf import settings
+
+    value: object = getattr(settings, "JOB_WORKER_WAKEUP", POLL)
+    if value not in WAKEUPS:
+        raise ValueError(f"JOB_WORKER_WAKEUP must be {' or '.join(WAKEUPS)}, not {value!r}")
+    return str(value)

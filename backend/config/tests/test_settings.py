@@ -56,6 +56,11 @@ def test_every_variable_is_read_at_start_and_refused_by_name(
             "JOB_WORKER_LOG_LEVEL='loud' is not allowed: DEBUG, INFO, WARNING, ERROR or CRITICAL",
         ),
         (
+            "JOB_WORKER_WAKEUP",
+            "listen",
+            "JOB_WORKER_WAKEUP='listen' is not allowed: poll or notify",
+        ),
+        (
             "POSTGRES_PORT",
             "",
             "POSTGRES_PORT='' is not allowed: a whole number from 1 to 65535",
