@@ -183,6 +183,8 @@ LOGGING = {
     "loggers": {"django": {"handlers": [], "level": "INFO" if DEBUG else "WARNING"}},
 }
 
+job_numbers = {number.name: value_of(number) for number in variables.JOB_NUMBERS}
+globals().update(job_numbers)
 JOB_WORKER_LOG_LEVEL = value_of(variables.JOB_WORKER_LOG_LEVEL)
 JOB_WORKER_WAKEUP = value_of(variables.JOB_WORKER_WAKEUP)
 
