@@ -2,6 +2,7 @@
 
 JobQueueError
   ├─ InvalidJob          what was asked for cannot be a job; names the field
+  │    └─ InvalidJobs    the same of some among many; names which
   ├─ JobNotFound         there is no job of that id
   ├─ TransitionRefused   the job's status does not allow it
   ├─ LeaseLost           the attempt is no longer the caller's own
@@ -33,6 +34,21 @@ class InvalidJob(JobQueueError, ValueError):
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason
+
+
+class InvalidJobs(InvalidJob):
+    """Some of the jobs that were to be created together cannot be; none was.
+
+    `problems` has what is wrong with each of them, by its place in the list from 0;
+    `field` and `reason` are the first one's, such as `jobs[3].type`.
+    """
+
+    def __init__(self, problems: dict[int, InvalidJob]) -> None:
+        place = min(problems)
+        first = problems[place]
+        where = f"jobs[{place}].{first.field}" if first.field else f"jobs[{place}]"
+        super().__init__(where, first.reason)
+        self.problems = problems
 
 
 class JobNotFound(JobQueueError):

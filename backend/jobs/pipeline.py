@@ -18,6 +18,8 @@ Parameters = Mapping[str, Any]
 Statement = tuple[str, Parameters]
 Rows = list[tuple[Any, ...]]
 
+# A session that may see a statement again.
+_WAS_USED = "_rowlease_was_used"
 # A transaction-pooled connection answers from whichever server it is given, where a
 # prepared statement of ours may not exist, or may be somebody else's.
 _IS_DIRECT = "_rowlease_is_direct"
@@ -36,6 +38,34 @@ def run_in_one_transaction(using: str, statements: Sequence[Statement]) -> list[
     connection.ensure_connection()
     answers = _pipelined(connection, [("BEGIN", {}), *statements, ("COMMIT", {})])
     return answers[1:-1]
+
+
+def run_alone(using: str, statement: Statement) -> Rows:
+    """Run `statement` on the connection `using`, as a part of the caller's transaction or as
+    one by itself; its rows.
+
+    Its values travel beside its text. From the second call on a connection the text is
+    prepared, where no pooler is between; to prepare it, and to ask about the pooler, costs a
+    round trip each, which the only statement of a short connection would not win back.
+    Raises Django's database errors.
+    """
+    connection = connections[using]
+    connection.validate_thread_sharing()
+    connection.validate_no_broken_transaction()
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    raw: psycopg.Connection[Any] = connection.connection
+    with connection.wrap_database_errors:
+        before = raw.prepare_threshold
+        if not getattr(raw, _WAS_USED, False):
+            setattr(raw, _WAS_USED, True)
+        elif _is_direct(raw):
+            # For this statement alone; what else uses the connection is the caller's.
+            raw.prepare_threshold = 0
+        try:
+            return psycopg.Cursor(raw).execute(*statement).fetchall()
+        finally:
+            raw.prepare_threshold = before
 
 
 def _pipelined(connection: BaseDatabaseWrapper, statements: Sequence[Statement]) -> list[Rows]:

@@ -8,7 +8,7 @@ block a function becomes part of it: a rolled-back caller leaves nothing behind.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,17 +21,10 @@ from jobs import conf, sql
 from jobs.errors import CreateContended, InvalidJob, JobNotFound, TransitionRefused
 from jobs.lifecycle import TRANSITIONS, EventType, Status
 from jobs.models import Job, JobEvent, new_job_id
-from jobs.pipeline import Statement, run_in_one_transaction
+from jobs.new_jobs import MAX_AT_ONCE, CheckedJob, NewJob, all_checked, checked, parameters
+from jobs.pipeline import Statement, run_alone, run_in_one_transaction
 from jobs.records import Owner, Record, clean_lease_seconds
 from jobs.storable import is_storable_text
-from jobs.validation import (
-    clean_available_at,
-    clean_idempotency_key,
-    clean_max_attempts,
-    clean_payload,
-    clean_priority,
-    clean_type,
-)
 
 # What a worker needs of a claim, in the order of ClaimedAttempt's fields.
 _CLAIM_COLUMNS = ("id", "locked_by", "attempts", "type", "payload", "max_attempts", "fencing_token")
@@ -76,6 +69,9 @@ _AS_BEFORE: Statement = (
 # One transaction holds this many rows at most, for well under a second.
 MAX_RETRIES_AT_ONCE = 500
 
+# So many jobs are created at once at most.
+MAX_CREATES_AT_ONCE = MAX_AT_ONCE
+_STATUS_OF_CREATED = TRANSITIONS[EventType.CREATED].target.value
 # How often a create looks again for a job that held its key and vanished.
 _CREATE_TRIES = 5
 
@@ -133,26 +129,80 @@ def create_job(
     configured default. Raises `InvalidJob` naming the argument, and
     `CreateContended` where the key's job vanished each time it was looked for.
     """
-    parameters = {
-        "type": clean_type(type),
-        "payload": clean_payload(payload),
-        "priority": clean_priority(priority),
-        "available_at": clean_available_at(available_at),
-        "max_attempts": clean_max_attempts(max_attempts),
-        "idempotency_key": clean_idempotency_key(idempotency_key),
-    }
+    return _create(
+        [checked(type, payload, priority, available_at, max_attempts, idempotency_key)]
+    )[0]
+
+
+def create_jobs(*, jobs: Sequence[NewJob | Mapping[str, Any]]) -> list[tuple[Job, bool]]:
+    """Create queued jobs, all of them or none: what `create_job` answers for each, in order.
+
+    At most `MAX_CREATES_AT_ONCE`. Where a key comes twice, the first job with it is made
+    and the others answer that one. Creators of the same keys wait for each other, in
+    whatever order they have them. Raises `InvalidJobs` with what is wrong with which,
+    `InvalidJob` naming `jobs` for too many of them, and `CreateContended`.
+    """
+    wanted = all_checked(jobs)
+    if not wanted:
+        return []
+    with transaction.atomic(using=_alias()):
+        return _create(wanted)
+
+
+def _create(wanted: Sequence[CheckedJob]) -> list[tuple[Job, bool]]:
+    """One statement makes those of new keys; where some are known, a second one finds them."""
+    ids = [new_job_id() for _ in wanted]
+    made: dict[UUID, Job] = {}
+    known: dict[str, Job] = {}
+    first_with_key: dict[str, UUID] = {}
+    to_make = []
+    for job_id, job in zip(ids, wanted, strict=True):
+        key = job.idempotency_key
+        if key is None or first_with_key.setdefault(key, job_id) == job_id:
+            to_make.append((job_id, job))
+    if first_with_key:
+        to_make.sort(key=lambda each: each[1].idempotency_key or "")
     for _ in range(_CREATE_TRIES):
-        made = _jobs(_CREATE, {**parameters, "id": new_job_id()})
-        if made:
-            return made[0], True
-        existing = _job_with_key(parameters["idempotency_key"])
-        if existing is not None:
-            return existing, False
-    raise CreateContended
+        made.update(_made(to_make))
+        to_make = [each for each in to_make if each[0] not in made]
+        if to_make:
+            known.update(_jobs_with_keys([job.idempotency_key for _, job in to_make]))
+            to_make = [each for each in to_make if each[1].idempotency_key not in known]
+        if not to_make:
+            break
+    else:
+        raise CreateContended
+    answers = []
+    for job_id, job in zip(ids, wanted, strict=True):
+        key = job.idempotency_key
+        if job_id in made:
+            answers.append((made[job_id], True))
+        else:
+            assert key is not None
+            answers.append((known.get(key) or made[first_with_key[key]], False))
+    return answers
 
 
-def _job_with_key(key: Any) -> Job | None:
-    return Job.objects.using(_alias()).filter(idempotency_key=key).first()
+def _made(to_make: Sequence[tuple[UUID, CheckedJob]]) -> Iterator[tuple[UUID, Job]]:
+    """Insert those whose key is new; the jobs by their ids."""
+    job_of = dict(to_make)
+    alias = _alias()
+    created_at: datetime | None = None
+    rows = run_alone(alias, (_CREATE, parameters([*job_of], [*job_of.values()])))
+    for job_id, payload, first_created_at in rows:
+        created_at = created_at or first_created_at
+        asked = job_of[job_id]
+        values = (
+            *(job_id, asked.type, json.loads(payload), _STATUS_OF_CREATED, asked.priority),
+            *(asked.available_at or created_at, 0, asked.max_attempts, asked.idempotency_key),
+            *(None, None, "", None, created_at, created_at, None),
+        )
+        yield job_id, Job.from_db(alias, sql.JOB_COLUMNS, values)
+
+
+def _jobs_with_keys(keys: Sequence[str | None]) -> dict[str, Job]:
+    found = Job.objects.using(_alias()).filter(idempotency_key__in=keys)
+    return {job.idempotency_key: job for job in found if job.idempotency_key is not None}
 
 
 def claim_next_job(*, worker_id: str, lease_seconds: int | None = None) -> Job | None:

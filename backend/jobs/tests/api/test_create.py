@@ -468,14 +468,14 @@ def test_f39_a_job_deleted_between_conflict_and_reread_is_made_anew(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = post(type="a", idempotency_key="k").json()
-    look = services._job_with_key
+    look = services._jobs_with_keys
 
-    def deleted_first(key: Any) -> Job | None:
+    def deleted_first(keys: Any) -> dict[str, Job]:
         JobEvent.objects.all().delete()
         Job.objects.all().delete()
-        return look(key)
+        return look(keys)
 
-    monkeypatch.setattr(services, "_job_with_key", deleted_first)
+    monkeypatch.setattr(services, "_jobs_with_keys", deleted_first)
     response = post(type="a", idempotency_key="k")
     assert response.status_code == 201
     assert response.json()["id"] != old["id"]
@@ -485,7 +485,7 @@ def test_f39_a_key_that_keeps_vanishing_is_for_later(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     post(type="a", idempotency_key="k")
-    monkeypatch.setattr(services, "_job_with_key", lambda key: None)
+    monkeypatch.setattr(services, "_jobs_with_keys", lambda keys: {})
     response = post(type="a", idempotency_key="k")
     assert response.status_code == 503
     assert response["Retry-After"] == "1"

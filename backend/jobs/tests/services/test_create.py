@@ -125,18 +125,18 @@ def test_a_job_that_vanishes_before_it_is_read_is_created_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     held = queued(idempotency_key="k")
-    look = services._job_with_key
+    look = services._jobs_with_keys
     looks = 0
 
-    def vanishes_once(key: Any) -> Job | None:
+    def vanishes_once(keys: Any) -> dict[str, Job]:
         nonlocal looks
         looks += 1
         if looks == 1:
             sql("DELETE FROM jobs_jobevent WHERE job_id = %s", held.id)
             sql("DELETE FROM jobs_job WHERE id = %s", held.id)
-        return look(key)
+        return look(keys)
 
-    monkeypatch.setattr(services, "_job_with_key", vanishes_once)
+    monkeypatch.setattr(services, "_jobs_with_keys", vanishes_once)
     job, created = services.create_job(type="demo.success", idempotency_key="k")
     assert created
     assert job.id != held.id
@@ -147,7 +147,7 @@ def test_a_key_that_changes_hands_for_ever_is_a_typed_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     queued(idempotency_key="k")
-    monkeypatch.setattr(services, "_job_with_key", lambda key: None)
+    monkeypatch.setattr(services, "_jobs_with_keys", lambda keys: {})
     with pytest.raises(CreateContended):
         services.create_job(type="demo.success", idempotency_key="k")
     assert Job.objects.count() == 1
