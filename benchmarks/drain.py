@@ -1,222 +1,105 @@
-"""Drain a queue of no-op jobs by one worker process, beside pgbench's limit.
+"""Drain a queue of no-op jobs by real worker processes, beside pgbench's limit.
 
-    python3 run.py db --start          # in another terminal
-    eval "$(python3 run.py db)"
-    .venv/bin/python -m benchmarks.drain [--jobs 20000] [--threads 4,16,64]
+    .venv/bin/python -m benchmarks.bench --only drain,backlog
 
-For each number of threads it loads the jobs into a database of its own, lets one
-`manage.py run_job_workers` drain them, and then has pgbench run the very same SQL
-text in batches of the same size on one connection, prepared and pipelined, on the
-same number of jobs. The two rates are counted by the database's clock, from the
-first `claimed` event to the last `succeeded` one. pgbench pays for one look-up more
-a round, since it cannot carry the claimed ids from one round to the next.
-
-The tables are vacuumed before each; durability is the server's own, and printed.
+One worker as its documentation says to run it, `manage.py run_job_workers`, drains what
+was loaded; the rate is counted by the database's clock from the first `claimed` event to
+the last `succeeded` one. `benchmarks.limit` tells what the limit is.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import re
-import subprocess
-import sys
-import tempfile
-import time
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
 
-ROOT = Path(__file__).resolve().parents[1]
-BACKEND = ROOT / "backend"
-sys.path[:0] = [str(BACKEND), str(ROOT)]
-os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.settings"
+from benchmarks import ground
+from benchmarks.figures import LIMIT, OURS, Effort, Figure, Target, interleaved
+from benchmarks.limit import drained_by_pgbench
 
-DATABASE = "rowlease_bench"
-PAYLOAD_BYTES = 200
-TIMEOUT_SECONDS = 600
+# So many jobs that a round takes some seconds, quick or not.
+JOBS = {1: (1_500, 4_000), 4: (5_000, 15_000), 16: (12_000, 40_000), 64: (20_000, 80_000)}
+AIM = 0.6
+BACKLOG_AIM = 0.9
 
 
-def main() -> None:
-    """Measure and print a table."""
-    parser = argparse.ArgumentParser(description="Drain no-op jobs, beside pgbench's limit.")
-    parser.add_argument("--jobs", type=int, default=20_000)
-    parser.add_argument("--threads", default="4,16,64")
-    options = parser.parse_args()
-    make_database()
-    print_conditions()
-    print(f"{'threads':>8}{'worker, jobs/s':>16}{'pgbench, jobs/s':>17}{'ratio':>7}", flush=True)
-    for threads in map(int, options.threads.split(",")):
-        load(options.jobs)
-        drain_by_worker(threads)
-        ours = rate()
-        load(options.jobs)
-        drain_by_pgbench(threads, options.jobs)
-        limit = rate()
-        print(f"{threads:>8}{ours:>16,.0f}{limit:>17,.0f}{ours / limit:>7.2f}", flush=True)
+def measure(effort: Effort) -> Iterator[Figure]:
+    """The rate at each number of threads, and with a second process."""
+    for threads, amounts in JOBS.items():
+        jobs = effort.pick(*amounts)
+        yield Figure(
+            name=f"Drain, {_threads(threads)}",
+            unit="jobs/s",
+            series=interleaved(
+                effort,
+                {
+                    OURS: partial(by_a_worker, threads, jobs),
+                    LIMIT: partial(by_pgbench, threads, jobs),
+                },
+            ),
+            targets=(Target("ratio", at_least=AIM),) if threads > 1 else (),
+            note=f"pgbench: the worker's own statement, {threads} jobs a batch, one connection.",
+        )
+    for threads in (4, 64):
+        jobs = effort.pick(*JOBS[threads])
+        yield Figure(
+            name=f"Drain, 2 processes of {threads} threads",
+            unit="jobs/s",
+            series=interleaved(
+                effort,
+                {
+                    OURS: partial(by_a_worker, threads, jobs, 2),
+                    "one process": partial(by_a_worker, threads, jobs),
+                },
+            ),
+        )
 
 
-def make_database() -> None:
-    """A database of this benchmark's own, empty."""
-    import psycopg
-
-    with psycopg.connect(conninfo("postgres"), autocommit=True) as server:
-        server.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
-        server.execute(f"CREATE DATABASE {DATABASE}")
-    os.environ["POSTGRES_DB"] = DATABASE
-    manage("migrate", "--verbosity", "0")
-
-
-def conninfo(database: str) -> str:
-    """How to connect to `database` on the server of POSTGRES_*."""
-    from psycopg.conninfo import make_conninfo
-
-    return make_conninfo(
-        host=os.environ.get("POSTGRES_HOST", "localhost"),
-        port=os.environ.get("POSTGRES_PORT", "5432"),
-        user=os.environ.get("POSTGRES_USER", "postgres"),
-        password=os.environ.get("POSTGRES_PASSWORD", "postgres"),
-        dbname=database,
-    )
-
-
-def query(statement: str) -> Any:
-    """The first row of `statement`'s answer."""
-    import psycopg
-
-    with psycopg.connect(conninfo(DATABASE), autocommit=True) as connection:
-        cursor = connection.execute(statement)
-        return cursor.fetchone() if cursor.description else None
+def measure_backlog(effort: Effort) -> Iterator[Figure]:
+    """The rate beside 200,000 waiting jobs, against the same with nobody waiting."""
+    for threads in (4, 16):
+        jobs = effort.pick(*JOBS[threads])
+        ready, future = f"{ground.BACKLOG:,} ready", f"{ground.BACKLOG:,} future"
+        series = interleaved(
+            effort,
+            {
+                "empty backlog": partial(by_a_worker, threads, jobs),
+                ready: partial(by_a_worker, threads, jobs, ready_behind=ground.BACKLOG),
+                future: partial(by_a_worker, threads, jobs, future_before=ground.BACKLOG),
+            },
+        )
+        empty = series[0]
+        for behind in series[1:]:
+            yield Figure(
+                name=f"Drain, {_threads(threads)}, beside {behind.name} jobs",
+                unit="jobs/s",
+                series=(behind, empty),
+                base=empty.name,
+                targets=(Target("ratio", at_least=BACKLOG_AIM),),
+                note="Ready: of the same priority, drained on. Future: due in a day, over 40 "
+                "better priorities.",
+            )
 
 
-def manage(*arguments: str) -> None:
-    """Run `manage.py`."""
-    subprocess.run(
-        [sys.executable, "manage.py", *arguments], cwd=BACKEND, env=environment(), check=True
-    )
+def by_a_worker(
+    threads: int,
+    jobs: int,
+    processes: int = 1,
+    *,
+    ready_behind: int = 0,
+    future_before: int = 0,
+) -> float:
+    """Jobs per second of one `run_job_workers`."""
+    ground.load(jobs, ready_behind=ready_behind, future_before=future_before)
+    with ground.worker(threads, processes) as process:
+        ground.wait_until_done(jobs, process)
+    return ground.rate()
 
 
-def environment(**extra: str) -> dict[str, str]:
-    """The environment of a process of this benchmark."""
-    return {**os.environ, "PYTHONPATH": str(ROOT), "JOB_WORKER_LOG_LEVEL": "ERROR", **extra}
+def by_pgbench(batch: int, jobs: int) -> float:
+    """Jobs per second of the limit."""
+    ground.load(jobs)
+    return drained_by_pgbench(batch, jobs)
 
 
-def print_conditions() -> None:
-    """What the figures depend on."""
-    (version,) = query("SELECT split_part(version(), ' on ', 1)")
-    (durability,) = query(
-        "SELECT string_agg(name || '=' || setting, ', ' ORDER BY name) FROM pg_settings "
-        "WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes')"
-    )
-    print(f"{version}; {durability}; Python {sys.version.split()[0]}; {os.cpu_count()} cores")
-
-
-def load(jobs: int) -> None:
-    """`jobs` queued no-op jobs and nothing else."""
-    query("TRUNCATE jobs_jobevent, jobs_job")
-    query(
-        "INSERT INTO jobs_job (id, type, payload, max_attempts) "
-        "SELECT gen_random_uuid(), 'bench.noop', "
-        f"jsonb_build_object('text', repeat('x', {PAYLOAD_BYTES})), 3 "
-        f"FROM generate_series(1, {jobs})"
-    )
-    query("VACUUM ANALYZE jobs_job")
-    query("CHECKPOINT")
-
-
-def rate() -> float:
-    """Jobs per second between the first claim and the last success."""
-    count, seconds = query(
-        "SELECT count(*) FILTER (WHERE type = 'succeeded'), "
-        "extract(epoch FROM max(created_at) - min(created_at))::float8 FROM jobs_jobevent"
-    )
-    return float(count / seconds)
-
-
-def drain_by_worker(threads: int) -> None:
-    """One worker process, until no job is left."""
-    worker = subprocess.Popen(
-        [sys.executable, "manage.py", "run_job_workers"],
-        cwd=BACKEND,
-        env=environment(JOB_WORKER_THREADS=str(threads)),
-    )
-    try:
-        give_up_at = time.monotonic() + TIMEOUT_SECONDS
-        unfinished = "SELECT EXISTS (SELECT FROM jobs_job WHERE status IN ('queued', 'running'))"
-        while query(unfinished)[0] and time.monotonic() < give_up_at:
-            time.sleep(0.2)
-    finally:
-        worker.terminate()
-        worker.wait(60)
-
-
-def drain_by_pgbench(batch: int, jobs: int) -> None:
-    """pgbench with the same statements, `batch` jobs a round, on one connection."""
-    import django
-
-    django.setup()
-    with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
-        script.write(pgbench_script(batch))
-        script.flush()
-        subprocess.run(
-            [pgbench(), "--no-vacuum", "--client=1", "--protocol=prepared",
-             f"--transactions={jobs // batch + 1}", f"--file={script.name}", conninfo(DATABASE)],
-            check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT_SECONDS,
-        )  # fmt: skip
-
-
-def pgbench_script(batch: int) -> str:
-    """One round: record what the last one claimed, and claim `batch` jobs."""
-    from jobs import services
-
-    ids = ", ".join(f"'bench-{number}'" for number in range(batch))
-    same = "(SELECT coalesce(array_agg({0}), '{{}}') FROM unnest(:ids::uuid[]))"
-    record = filled(
-        services._RECORD_MANY,
-        job_ids=":ids",
-        worker_ids=":workers",
-        attempts=":attempts",
-        targets_while_attempts_remain=same.format("'succeeded'::text"),
-        targets_when_exhausted=same.format("'succeeded'::text"),
-        events_while_attempts_remain=same.format("'succeeded'::text"),
-        events_when_exhausted=same.format("'succeeded'::text"),
-        lease_seconds="'{}'",
-        delay_seconds="'{}'",
-        results="'{}'",
-        errors="'{}'",
-        messages=same.format("'Job succeeded'::text"),
-        data=same.format("'{}'::jsonb"),
-        fencing_tokens="'{}'",
-    )
-    claim = filled(services._CLAIM_MANY, worker_ids=f"ARRAY[{ids}]", lease_seconds="30")
-    return "\n".join(
-        [
-            "SELECT coalesce(array_agg(id), '{}') AS ids, "
-            "coalesce(array_agg(locked_by), '{}') AS workers, "
-            "coalesce(array_agg(attempts), '{}') AS attempts "
-            "FROM jobs_job WHERE status = 'running' \\gset",
-            "\\startpipeline",
-            "BEGIN;",
-            services._IN_A_ROUND[0] + ";",
-            record + ";",
-            claim + ";",
-            "COMMIT;",
-            "\\endpipeline",
-        ]
-    )
-
-
-def filled(statement: str, **values: str) -> str:
-    """`statement` with `values` for its parameters, on one line."""
-    one_line = " ".join(statement.split())
-    return re.sub(r"%\((\w+)\)s", lambda match: values[match[1]], one_line)
-
-
-def pgbench() -> str:
-    """pgbench, from the embedded PostgreSQL's binaries or the system's."""
-    from devdb.binaries import find_binaries
-
-    return find_binaries().program("pgbench")
-
-
-if __name__ == "__main__":
-    main()
+def _threads(number: int) -> str:
+    return "1 thread" if number == 1 else f"{number} threads"

@@ -67,8 +67,8 @@ class Series:
 class Target:
     """What was aimed at.
 
-    `of` is "ratio" (the first series against the one called "limit"), or the name of a
-    series, whose median is meant.
+    `of` is "ratio" (the first series against the figure's base, most often the limit), or
+    the name of a series, whose median is meant.
     """
 
     of: str
@@ -92,14 +92,16 @@ class Figure:
     targets: Sequence[Target] = ()
     # One sentence or two: what was counted, and what the limit is.
     note: str = ""
+    # Which series the first one is divided by.
+    base: str = LIMIT
 
     @property
     def ratio(self) -> float | None:
-        """The first series against the limit: the median of the ratios round by round.
+        """The first series against the base: the median of the ratios round by round.
 
-        Rounds that lie side by side saw the same machine. `None` without a limit.
+        Rounds that lie side by side saw the same machine. `None` without a base.
         """
-        limit = self.named(LIMIT)
+        limit = self.named(self.base)
         if limit is None or limit is self.series[0]:
             return None
         pairs = zip(self.series[0].values, limit.values, strict=False)
