@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -31,6 +32,23 @@ RECONNECT_MAX_SECONDS = 30.0
 TRY_AGAIN_SECONDS = 600.0
 # How long a stop waits for a thread that is just connecting.
 _JOIN_SECONDS = 5.0
+
+
+@contextlib.contextmanager
+def woken_by_notifications(wake: Callable[[], None]) -> Iterator[None]:
+    """Call `wake`, from a thread, whenever the block is told of a job.
+
+    Where `JOB_WORKER_WAKEUP` is `poll` nothing is told.
+    """
+    if conf.wakeup() != conf.NOTIFY:
+        yield
+        return
+    listener = Listener(wake)
+    listener.start()
+    try:
+        yield
+    finally:
+        listener.stop()
 
 
 class Listener:

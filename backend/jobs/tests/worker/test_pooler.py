@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -21,7 +22,9 @@ from django.db import connection
 
 from jobs.lifecycle import Status
 from jobs.models import Job, JobEvent
-from jobs.tests.worker.support import BACKEND, WorkerProcess, ended, wait_until
+from jobs.tests.support import sql
+from jobs.tests.worker.hearing import HEARD, IN_VAIN, Wakes, listening_thread
+from jobs.tests.worker.support import BACKEND, WorkerProcess, create, ended, wait_until
 
 PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 POOL_SIZE = 2
@@ -46,8 +49,8 @@ def answers(port: int) -> bool:
 
 
 @pytest.fixture
-def pooler() -> Iterator[dict[str, str]]:
-    """A PgBouncer in transaction mode; the environment that leads through it."""
+def pooler(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+    """A PgBouncer, in transaction mode unless asked; the environment that leads through it."""
     database = settings.DATABASES["default"]
     port = free_port()
     # PgBouncer refuses to run as root, so it gets a directory of its own.
@@ -63,7 +66,7 @@ listen_addr = 127.0.0.1
 listen_port = {port}
 unix_socket_dir =
 auth_type = any
-pool_mode = transaction
+pool_mode = {getattr(request, "param", "transaction")}
 default_pool_size = {POOL_SIZE}
 max_client_conn = 100
 server_reset_query_always = 0
@@ -180,3 +183,28 @@ def test_f79_behind_a_pooler_nothing_is_prepared_and_directly_it_is(
         counts[name] = int(done.stdout)
     assert counts["pooled"] == 0
     assert counts["direct"] >= 3
+
+
+@pytest.mark.parametrize("pooler", ["transaction", "session"], indirect=True)
+def test_notifications_are_used_where_the_pooler_keeps_a_session_and_else_not(
+    pooler: dict[str, str],
+    request: pytest.FixtureRequest,
+    caplog: pytest.LogCaptureFixture,
+    settings: Any,
+) -> None:
+    caplog.set_level("INFO", logger="jobs")
+    settings.JOB_WORKER_WAKEUP = "notify"
+    is_kept = "[session]" in request.node.name
+    wakes = Wakes()
+    with listening_thread(wakes, host=pooler["POSTGRES_HOST"], port=int(pooler["POSTGRES_PORT"])):
+        wait_until(lambda: (HEARD if is_kept else IN_VAIN) in caplog.text, "the listener")
+        create("demo.success")
+        if is_kept:
+            wakes.wait_for(2)
+        # Nobody listens on a session that others are given next.
+        listening = "SELECT FROM pg_stat_activity WHERE query ILIKE 'LISTEN%%'"
+        assert sql(listening) == []
+    assert (HEARD in caplog.text, IN_VAIN in caplog.text) == (is_kept, not is_kept)
+    if not is_kept:
+        assert wakes.count == 0
+        assert "Let it connect to PostgreSQL itself, or set JOB_WORKER_WAKEUP=poll." in caplog.text
