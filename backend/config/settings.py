@@ -173,18 +173,22 @@ UNFOLD = {
     "SITE_URL": "/",
 }
 
+job_numbers = {number.name: value_of(number) for number in variables.JOB_NUMBERS}
+globals().update(job_numbers)
+
+# Several worker processes write to one log.
+SEVERAL = COMMAND == "run_job_workers" and job_numbers["JOB_WORKER_PROCESSES"] > 1
+LINE = f"{{asctime}} {{levelname}} {'{process} ' if SEVERAL else ''}{{name}}: {{message}}"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "formatters": {"line": {"format": LINE, "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": "WARNING"},
     # Django's own handlers would print with DEBUG what the root handler prints.
     "loggers": {"django": {"handlers": [], "level": "INFO" if DEBUG else "WARNING"}},
 }
 
-job_numbers = {number.name: value_of(number) for number in variables.JOB_NUMBERS}
-globals().update(job_numbers)
 JOB_WORKER_LOG_LEVEL = value_of(variables.JOB_WORKER_LOG_LEVEL)
 JOB_WORKER_WAKEUP = value_of(variables.JOB_WORKER_WAKEUP)
 

@@ -119,6 +119,15 @@ SETTINGS: tuple[IntSetting, ...] = (
         "seconds",
         "How long running handlers may take after the first stop signal.",
     ),
+    # The numbers of the system checks are places in this table: new ones go to its end.
+    IntSetting(
+        "JOB_WORKER_PROCESSES",
+        1,
+        1,
+        64,
+        "processes",
+        "Worker processes that `run_job_workers` runs; each has `JOB_WORKER_THREADS` threads.",
+    ),
 )
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from jobs import conf
+from jobs.processes import Parent
 from jobs.worker import Worker
 
 
@@ -20,29 +22,43 @@ class Command(BaseCommand):
     """Parse, set up logging and signals, call."""
 
     help = (
-        "Run jobs in JOB_WORKER_THREADS threads until SIGINT or SIGTERM, then let running "
-        "handlers finish. A second signal ends the process at once."
+        "Run jobs in JOB_WORKER_PROCESSES processes of JOB_WORKER_THREADS threads each until "
+        "SIGINT or SIGTERM, then let running handlers finish. A second signal ends all at once."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run one worker; exits 1 when handlers had to be left behind."""
-        _set_up_logging()
-        worker = Worker()
-        with _stopping_on_signals(worker):
-            exit_code = worker.run()
+        """Run one worker, or several in processes; exits 1 when handlers had to be left behind."""
+        count = conf.get("JOB_WORKER_PROCESSES")
+        _set_up_logging(with_process_id=count > 1)
+        exit_code = _run_one() if count == 1 else _run_several(count)
         if exit_code:
             # Not sys.exit: handlers that will not end may have threads that would not.
             logging.shutdown()
             os._exit(exit_code)
 
 
-def _set_up_logging() -> None:
+def _run_one() -> int:
+    worker = Worker()
+    with _stopping_on_signals(worker):
+        return worker.run()
+
+
+def _run_several(count: int) -> int:
+    if not hasattr(os, "fork"):
+        raise CommandError("JOB_WORKER_PROCESSES over 1 needs a system that can fork.")
+    if threading.current_thread() is not threading.main_thread():
+        raise CommandError("JOB_WORKER_PROCESSES over 1 needs the main thread, which gets signals.")
+    return Parent(count, Worker).run()
+
+
+def _set_up_logging(*, with_process_id: bool) -> None:
     logger = logging.getLogger("jobs")
     logger.setLevel(getattr(settings, "JOB_WORKER_LOG_LEVEL", "INFO"))
     if not logger.hasHandlers():
         handler = logging.StreamHandler()
+        process_id = "%(process)d " if with_process_id else ""
         handler.setFormatter(
-            logging.Formatter("%(asctime)s %(levelname)s %(threadName)s %(message)s")
+            logging.Formatter(f"%(asctime)s %(levelname)s {process_id}%(threadName)s %(message)s")
         )
         logger.addHandler(handler)
 

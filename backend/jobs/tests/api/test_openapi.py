@@ -165,6 +165,7 @@ def test_the_configuration_is_what_a_client_may_know(api: Client) -> None:
         "backoff_max_seconds": 300,
         "max_attempts_default": 3,
         "shutdown_grace_seconds": 30,
+        "processes": 1,
         "log_level": "INFO",
     }
     assert {"demo.success", "demo.fail", "demo.slow", "demo.timeout", "demo.flaky"} <= set(

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 from uuid import UUID
@@ -135,9 +135,10 @@ class WorkerProcess:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        if self.running.poll() is None:
-            self.running.kill()
-            self.running.wait(PATIENCE_SECONDS)
+        # With the processes that it may have started, whoever is still there.
+        with suppress(ProcessLookupError):
+            self.send_to_all(signal.SIGKILL)
+        self.running.wait(PATIENCE_SECONDS)
 
     @property
     def running(self) -> subprocess.Popen[bytes]:
@@ -155,6 +156,7 @@ class WorkerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                start_new_session=True,
             )
 
     def log(self) -> str:
@@ -168,6 +170,10 @@ class WorkerProcess:
     def send(self, signum: signal.Signals) -> None:
         """Send it a signal."""
         self.running.send_signal(signum)
+
+    def send_to_all(self, signum: signal.Signals) -> None:
+        """Send it a signal, and every process that it started, as a terminal does."""
+        os.killpg(self.running.pid, signum)
 
     def exit_code(self, seconds: float = PATIENCE_SECONDS) -> int:
         """Wait for it to end; its exit code."""
