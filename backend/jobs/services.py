@@ -25,6 +25,7 @@ from jobs.new_jobs import MAX_AT_ONCE, CheckedJob, NewJob, all_checked, checked,
 from jobs.pipeline import Statement, run_alone, run_in_one_transaction
 from jobs.records import Owner, Record, clean_lease_seconds
 from jobs.storable import is_storable_text
+from jobs.wakeup import tell_workers
 
 # What a worker needs of a claim, in the order of ClaimedAttempt's fields.
 _CLAIM_COLUMNS = ("id", "locked_by", "attempts", "type", "payload", "max_attempts", "fencing_token")
@@ -40,7 +41,7 @@ _RECORD_EXPIRED = sql.load(
 _RECORD_MANY = sql.load("record", ("id", "worker_id", "attempts"))
 _EXPIRED = sql.load("expired")
 _RETRY_ONE = sql.load("retry")
-_RETRY_MANY = sql.load("retry", ("id",), on_locked="SKIP LOCKED")
+_RETRY_MANY = sql.load("retry", ("id", "priority", "updated_at"), on_locked="SKIP LOCKED")
 
 # What the planner may not use in these transactions. All that is left are index
 # look-ups and nested loops, which cost the same whatever the table's statistics say,
@@ -182,6 +183,7 @@ def _create(wanted: Sequence[CheckedJob]) -> list[tuple[Job, bool]]:
             answers.append((known.get(key) or made[first_with_key[key]], False))
     return answers
 
+    _tell_workers_of(made.values())
 
 def _made(to_make: Sequence[tuple[UUID, CheckedJob]]) -> Iterator[tuple[UUID, Job]]:
     """Insert those whose key is new; the jobs by their ids."""
@@ -304,6 +306,7 @@ def retry_job(*, job_id: UUID) -> Job:
 
 
 def retry_jobs(*, job_ids: Sequence[UUID], as_of: datetime | None = None) -> Retries:
+        _tell_workers_of(jobs)
     """Queue those of these jobs that are failed again, each as `retry_job` does.
 
     One transaction; every job is retried once or skipped whole, and nothing waits: a job
@@ -321,7 +324,11 @@ def retry_jobs(*, job_ids: Sequence[UUID], as_of: datetime | None = None) -> Ret
     with transaction.atomic(using=_alias()):
         with connections[_alias()].cursor() as cursor:
             cursor.execute(_RETRY_MANY, {"job_ids": wanted, "as_of": as_of})
-            retried = {job_id for (job_id,) in cursor.fetchall()}
+            moved = cursor.fetchall()
+        retried = {job_id for job_id, _, _ in moved}
+        if moved:
+            priorities = {priority for _, priority, _ in moved}
+            tell_workers(_alias(), priorities, moved[0][2], _ONLY_LOOK_UPS)
         left = [job_id for job_id in wanted if job_id not in retried]
         found = Job.objects.using(_alias()).filter(pk__in=left).values_list("pk", "status")
         status_of = {job_id: Status(status) for job_id, status in found} if left else {}
@@ -381,6 +388,14 @@ def _only_look_ups() -> Iterator[None]:
         yield
         if goes_on:
             cursor.execute(_AS_BEFORE[0])
+
+def _tell_workers_of(jobs: Iterable[Job]) -> None:
+    """Tell of those of these jobs, just made or queued again, that are due."""
+    due = [job for job in jobs if job.available_at <= job.updated_at]
+    if due:
+        since = min(job.updated_at for job in due)
+        tell_workers(_alias(), {job.priority for job in due}, since, _ONLY_LOOK_UPS)
+
 
 
 def _jobs(statement: str, parameters: dict[str, Any]) -> list[Job]:
