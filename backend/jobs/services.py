@@ -173,6 +173,7 @@ def _create(wanted: Sequence[CheckedJob]) -> list[tuple[Job, bool]]:
             break
     else:
         raise CreateContended
+    _tell_workers_of(made.values())
     answers = []
     for job_id, job in zip(ids, wanted, strict=True):
         key = job.idempotency_key
@@ -183,7 +184,6 @@ def _create(wanted: Sequence[CheckedJob]) -> list[tuple[Job, bool]]:
             answers.append((known.get(key) or made[first_with_key[key]], False))
     return answers
 
-    _tell_workers_of(made.values())
 
 def _made(to_make: Sequence[tuple[UUID, CheckedJob]]) -> Iterator[tuple[UUID, Job]]:
     """Insert those whose key is new; the jobs by their ids."""
@@ -296,6 +296,7 @@ def retry_job(*, job_id: UUID) -> Job:
         raise JobNotFound(job_id) from None
     jobs = _jobs(_RETRY_ONE, {"job_ids": [job_id], "as_of": None})
     if jobs:
+        _tell_workers_of(jobs)
         return jobs[0]
     status = Job.objects.using(_alias()).filter(pk=job_id).values_list("status", flat=True).first()
     if status is None:
@@ -306,7 +307,6 @@ def retry_job(*, job_id: UUID) -> Job:
 
 
 def retry_jobs(*, job_ids: Sequence[UUID], as_of: datetime | None = None) -> Retries:
-        _tell_workers_of(jobs)
     """Queue those of these jobs that are failed again, each as `retry_job` does.
 
     One transaction; every job is retried once or skipped whole, and nothing waits: a job
@@ -378,6 +378,14 @@ def _alias() -> str:
     return router.db_for_write(Job)
 
 
+def _tell_workers_of(jobs: Iterable[Job]) -> None:
+    """Tell of those of these jobs, just made or queued again, that are due."""
+    due = [job for job in jobs if job.available_at <= job.updated_at]
+    if due:
+        since = min(job.updated_at for job in due)
+        tell_workers(_alias(), {job.priority for job in due}, since, _ONLY_LOOK_UPS)
+
+
 @contextmanager
 def _only_look_ups() -> Iterator[None]:
     """A transaction, or a part of the caller's, whose statements are planned as look-ups."""
@@ -388,14 +396,6 @@ def _only_look_ups() -> Iterator[None]:
         yield
         if goes_on:
             cursor.execute(_AS_BEFORE[0])
-
-def _tell_workers_of(jobs: Iterable[Job]) -> None:
-    """Tell of those of these jobs, just made or queued again, that are due."""
-    due = [job for job in jobs if job.available_at <= job.updated_at]
-    if due:
-        since = min(job.updated_at for job in due)
-        tell_workers(_alias(), {job.priority for job in due}, since, _ONLY_LOOK_UPS)
-
 
 
 def _jobs(statement: str, parameters: dict[str, Any]) -> list[Job]:
