@@ -1,8 +1,9 @@
-"""Several statements in one transaction and one round trip.
+"""Statements in one transaction and one round trip.
 
-The commit and the round trip are what a short transaction costs; psycopg's
-pipeline mode sends BEGIN, the statements and COMMIT together and reads all
-answers at once.
+The commit and the round trip are what a short transaction costs. psycopg's pipeline
+mode sends BEGIN, the statements and COMMIT together and reads all answers at once. A
+single statement needs none of that where the session is the caller's own, to keep its
+settings and what it prepared.
 """
 
 from __future__ import annotations
@@ -18,11 +19,22 @@ Parameters = Mapping[str, Any]
 Statement = tuple[str, Parameters]
 Rows = list[tuple[Any, ...]]
 
+Settings = Mapping[str, str]
+
 # A session that may see a statement again.
 _WAS_USED = "_rowlease_was_used"
 # A transaction-pooled connection answers from whichever server it is given, where a
 # prepared statement of ours may not exist, or may be somebody else's.
 _IS_DIRECT = "_rowlease_is_direct"
+# The settings that a session was given for good.
+_SETTINGS = "_rowlease_settings"
+
+
+def setting(settings: Settings, *, for_the_session: bool = False) -> Statement:
+    """The statement that puts `settings` in force until the transaction's end, or for good."""
+    is_local = "false" if for_the_session else "true"
+    calls = (f"set_config('{name}', '{value}', {is_local})" for name, value in settings.items())
+    return "SELECT " + ", ".join(calls), {}
 
 
 def run_in_one_transaction(using: str, statements: Sequence[Statement]) -> list[Rows]:
@@ -38,6 +50,27 @@ def run_in_one_transaction(using: str, statements: Sequence[Statement]) -> list[
     connection.ensure_connection()
     answers = _pipelined(connection, [("BEGIN", {}), *statements, ("COMMIT", {})])
     return answers[1:-1]
+
+
+def run_in_own_session(using: str, settings: Settings, statement: Statement) -> Rows:
+    """Run `statement` under `settings` on the connection `using`; its rows, all or nothing.
+
+    For a thread that uses this connection for nothing that `settings` could harm: where
+    no pooler is between, they are in force for the session from the first call on, and
+    the statement is a transaction by itself. Raises Django's database errors.
+    """
+    connection = connections[using]
+    if not connection.in_atomic_block:
+        connection.ensure_connection()
+        raw: psycopg.Connection[Any] = connection.connection
+        with connection.wrap_database_errors:
+            if raw.autocommit and _is_direct(raw):
+                raw.prepare_threshold = 0
+                if getattr(raw, _SETTINGS, None) != settings:
+                    psycopg.Cursor(raw).execute(*setting(settings, for_the_session=True))
+                    setattr(raw, _SETTINGS, settings)
+                return psycopg.Cursor(raw).execute(*statement).fetchall()
+    return run_in_one_transaction(using, [setting(settings), statement])[1]
 
 
 def run_alone(using: str, statement: Statement) -> Rows:

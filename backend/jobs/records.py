@@ -75,6 +75,26 @@ class Record:
         """The status this leads to on the last attempt."""
         return TRANSITIONS[self.event_when_exhausted].target.value
 
+    def as_json(self) -> dict[str, Any]:
+        """The record as `record.sql` takes it; what is `None` is left out."""
+        job_id, worker_id, attempt = self.owner
+        fields = {
+            "job_id": str(job_id),
+            "worker_id": worker_id,
+            "attempt": attempt,
+            "target_while_attempts_remain": self.target_while_attempts_remain,
+            "target_when_exhausted": self.target_when_exhausted,
+            "event_while_attempts_remain": self.event_while_attempts_remain,
+            "event_when_exhausted": self.event_when_exhausted,
+            "message": self.message,
+            "data": self.data,
+        }
+        for name in ("result", "error", "lease_seconds", "delay_seconds", "fencing_token"):
+            value = getattr(self, name)
+            if value is not None:
+                fields[name] = value
+        return fields
+
     @classmethod
     def succeeded(cls, owner: Owner, result: Any = None) -> Self:
         """The handler returned `result`; raises `NotStorable` where that is no JSON."""

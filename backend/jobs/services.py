@@ -21,24 +21,31 @@ from jobs import conf, sql
 from jobs.errors import CreateContended, InvalidJob, JobNotFound, TransitionRefused
 from jobs.lifecycle import TRANSITIONS, EventType, Status
 from jobs.models import Job, JobEvent, new_job_id
-from jobs.new_jobs import MAX_AT_ONCE, CheckedJob, NewJob, all_checked, checked, parameters
-from jobs.pipeline import Statement, run_alone, run_in_one_transaction
+from jobs.new_jobs import MAX_AT_ONCE, CheckedJob, NewJob, all_checked, as_json, checked
+from jobs.pipeline import Statement, run_alone, run_in_one_transaction, run_in_own_session, setting
 from jobs.records import Owner, Record, clean_lease_seconds
 from jobs.storable import is_storable_text
 from jobs.wakeup import tell_workers
 
 # What a worker needs of a claim, in the order of ClaimedAttempt's fields.
 _CLAIM_COLUMNS = ("id", "locked_by", "attempts", "type", "payload", "max_attempts", "fencing_token")
+# Whose record held, in a row of the same form.
+_RECORD_COLUMNS = (
+    *("id", "worker_id", "attempts"),
+    *("NULL::text", "NULL::jsonb", "NULL::int", "NULL::bigint"),
+)
 
 _CREATE = sql.load("create")
 _CLAIM_ONE = sql.load("claim")
-_CLAIM_MANY = sql.load("claim", _CLAIM_COLUMNS)
 _RECORD_ONE = sql.load("record", (*sql.JOB_COLUMNS, "event_id"))
 # What is in a job is nobody's business when its lease ran out, and may not be readable.
 _RECORD_EXPIRED = sql.load(
     "record", tuple(name for name in sql.JOB_COLUMNS if name not in ("payload", "result"))
 )
 _RECORD_MANY = sql.load("record", ("id", "worker_id", "attempts"))
+# What came in is recorded and what comes next is claimed by one statement. No job can be
+# in both parts: a record's is running in the statement's snapshot, a claim's is queued.
+_EXCHANGE = sql.together(sql.load("record", _RECORD_COLUMNS), sql.load("claim", _CLAIM_COLUMNS))
 _EXPIRED = sql.load("expired")
 _RETRY_ONE = sql.load("retry")
 _RETRY_MANY = sql.load("retry", ("id", "priority", "updated_at"), on_locked="SKIP LOCKED")
@@ -46,24 +53,27 @@ _RETRY_MANY = sql.load("retry", ("id", "priority", "updated_at"), on_locked="SKI
 # What the planner may not use in these transactions. All that is left are index
 # look-ups and nested loops, which cost the same whatever the table's statistics say,
 # and whatever it held when the statement was prepared; `claim.sql` has the numbers.
-_NOT_PLANNED = ("sort", "bitmapscan", "seqscan", "hashjoin", "mergejoin")
-_ONLY_LOOK_UPS: Statement = (
-    "SELECT " + ", ".join(f"set_config('enable_{node}', 'off', true)" for node in _NOT_PLANNED),
-    {},
+_NOT_PLANNED = dict.fromkeys(
+    ("enable_sort", "enable_bitmapscan", "enable_seqscan", "enable_hashjoin", "enable_mergejoin"),
+    "off",
 )
+_ONLY_LOOK_UPS = setting(_NOT_PLANNED)
 # A round carries many records: where somebody holds one job's row, the others must not
 # wait for long. Nothing of ours holds a row for more than milliseconds.
 ROUND_LOCK_TIMEOUT_MS = 500
-_IN_A_ROUND: Statement = (
-    _ONLY_LOOK_UPS[0] + f", set_config('lock_timeout', '{ROUND_LOCK_TIMEOUT_MS}', true)",
-    {},
-)
+_IN_A_ROUND = {
+    **_NOT_PLANNED,
+    "lock_timeout": str(ROUND_LOCK_TIMEOUT_MS),
+    # Knowing how many workers there are, the planner thinks a plan for this one round
+    # cheaper, and makes it each time: half of a round of four was planning.
+    "plan_cache_mode": "force_generic_plan",
+}
 # For a caller whose transaction goes on: its own statements are planned as ever. Before
 # PostgreSQL 18 a table read under these settings also counted as dear enough for JIT.
 _AS_BEFORE: Statement = (
     "SELECT set_config(name, reset_val, true) FROM pg_settings WHERE name IN ("
-    + ", ".join(f"'enable_{node}'" for node in _NOT_PLANNED)
-    + ", 'lock_timeout')",
+    + ", ".join(f"'{name}'" for name in _IN_A_ROUND)
+    + ")",
     {},
 )
 
@@ -130,9 +140,9 @@ def create_job(
     configured default. Raises `InvalidJob` naming the argument, and
     `CreateContended` where the key's job vanished each time it was looked for.
     """
-    return _create(
-        [checked(type, payload, priority, available_at, max_attempts, idempotency_key)]
-    )[0]
+    return _create([checked(type, payload, priority, available_at, max_attempts, idempotency_key)])[
+        0
+    ]
 
 
 def create_jobs(*, jobs: Sequence[NewJob | Mapping[str, Any]]) -> list[tuple[Job, bool]]:
@@ -343,35 +353,36 @@ def record_and_claim(
     records: Sequence[Record] = (),
     worker_ids: Sequence[str] = (),
     lease_seconds: int | None = None,
+    is_own_session: bool = False,
 ) -> Exchange:
     """The batched form: write `records`, then claim a job for each of `worker_ids`.
 
     One transaction and one round trip. Each record passes the fence by itself;
     `recorded` holds the owners of those that did. At most one record for an owner.
-    Raises Django's `OperationalError` where a row stays locked for half a second.
+    `is_own_session` is for a thread that uses its connection for nothing but this module;
+    it spares the settings of each round. Raises Django's `OperationalError` where a row
+    stays locked for half a second.
     """
-    statements: list[Statement] = [_IN_A_ROUND]
-    if records:
-        statements.append((_RECORD_MANY, _record_parameters(records)))
-    if worker_ids:
-        statements.append((_CLAIM_MANY, _claim_parameters(worker_ids, lease_seconds)))
-    if connections[_alias()].in_atomic_block:
-        statements.append(_AS_BEFORE)
-    answers = run_in_one_transaction(_alias(), statements)[1:]
-    recorded = frozenset(Owner(*row) for row in answers.pop(0)) if records else frozenset()
-    claimed = [
-        ClaimedAttempt(
-            owner=Owner(job_id, worker_id, attempt),
-            type=job_type,
-            payload_text=payload,
-            max_attempts=max_attempts,
-            fencing_token=fencing_token,
-        )
-        for (job_id, worker_id, attempt, job_type, payload, max_attempts, fencing_token) in (
-            answers.pop(0) if worker_ids else ()
-        )
-    ]
-    return Exchange(recorded, claimed)
+    exchange = (
+        _EXCHANGE,
+        {**_record_parameters(records), **_claim_parameters(worker_ids, lease_seconds)},
+    )
+    if is_own_session:
+        rows = run_in_own_session(_alias(), _IN_A_ROUND, exchange)
+    else:
+        statements = [setting(_IN_A_ROUND), exchange]
+        if connections[_alias()].in_atomic_block:
+            statements.append(_AS_BEFORE)
+        rows = run_in_one_transaction(_alias(), statements)[1]
+    recorded = []
+    claimed = []
+    for job_id, worker_id, attempt, job_type, payload, max_attempts, fencing_token in rows:
+        owner = Owner(job_id, worker_id, attempt)
+        if fencing_token is None:
+            recorded.append(owner)
+        else:
+            claimed.append(ClaimedAttempt(owner, job_type, payload, max_attempts, fencing_token))
+    return Exchange(frozenset(recorded), claimed)
 
 
 def _alias() -> str:
@@ -423,21 +434,5 @@ def _claim_parameters(worker_ids: Sequence[str], lease_seconds: int | None) -> d
 
 
 def _record_parameters(records: Iterable[Record]) -> dict[str, Any]:
-    """The records as the parallel arrays that `record.sql` unnests."""
-    records = list(records)
-    return {
-        "job_ids": [record.owner.job_id for record in records],
-        "worker_ids": [record.owner.worker_id for record in records],
-        "attempts": [record.owner.attempt for record in records],
-        "targets_while_attempts_remain": [r.target_while_attempts_remain for r in records],
-        "targets_when_exhausted": [r.target_when_exhausted for r in records],
-        "events_while_attempts_remain": [r.event_while_attempts_remain.value for r in records],
-        "events_when_exhausted": [r.event_when_exhausted.value for r in records],
-        "lease_seconds": [record.lease_seconds for record in records],
-        "delay_seconds": [record.delay_seconds for record in records],
-        "results": [record.result for record in records],
-        "errors": [record.error for record in records],
-        "messages": [record.message for record in records],
-        "data": [record.data for record in records],
-        "fencing_tokens": [record.fencing_token for record in records],
-    }
+    """The records as the JSON array that `record.sql` reads; what is `None` is left out."""
+    return {"records": json.dumps([record.as_json() for record in records])}

@@ -14,6 +14,7 @@ Each `.sql` file argues for its own shape. `$names` in them are replaced here fr
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from string import Template
 
@@ -94,3 +95,23 @@ def load(
     return Template(statement).substitute(
         {**_names(), **names}, columns=", ".join(columns), on_locked=on_locked
     )
+
+
+# A statement that begins with its CTEs and ends by selecting from one of them.
+_CTES = re.compile(
+    r"WITH (?:RECURSIVE )?(?P<ctes>.*)\n(?P<answer>SELECT [^\n]+ FROM \w+)", re.DOTALL
+)
+
+
+def together(*statements: str) -> str:
+    """One statement that does what each of `statements` does and answers with all their rows.
+
+    Each begins with `WITH`, selects from its last CTE, answers with columns of the same
+    types, and names its CTEs as no other does. They see one snapshot.
+    """
+    parts = [_CTES.fullmatch(statement) for statement in statements]
+    found = [part for part in parts if part is not None]
+    if len(found) != len(parts):
+        raise ValueError("each statement must be CTEs and a SELECT from one of them")
+    ctes = ",\n".join(part["ctes"] for part in found)
+    return f"WITH RECURSIVE {ctes}\n" + "\nUNION ALL\n".join(part["answer"] for part in found)

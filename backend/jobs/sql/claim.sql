@@ -60,7 +60,7 @@ picked AS MATERIALIZED (
     WHERE level.priority IS NOT NULL
     LIMIT cardinality(%(worker_ids)s::text[])
 ),
-moved AS (
+claimed AS (
     UPDATE jobs_job AS j SET
         status = $target_of_claimed,
         attempts = j.attempts + 1,
@@ -73,12 +73,12 @@ moved AS (
     WHERE j.id = pair.id
     RETURNING j.*, nextval('jobs_jobevent_id_seq') AS fencing_token
 ),
-told AS (
+claim_told AS (
     INSERT INTO jobs_jobevent (id, job_id, type, attempt, worker_id, message, data, created_at)
     SELECT
         fencing_token, id, $event_claimed, attempts, locked_by, 'Claimed by ' || locked_by,
         jsonb_build_object('locked_until', locked_until, 'lease_seconds', %(lease_seconds)s::int),
         updated_at
-    FROM moved
+    FROM claimed
 )
-SELECT $columns FROM moved
+SELECT $columns FROM claimed

@@ -23,7 +23,7 @@ def fence_without(part: str | None) -> Iterator[None]:
     """Run the services with `part` (a key of `PARTS`; `None`: nothing) out of the fence."""
     from jobs import services, sql
 
-    whole, one, many = sql.FENCE, services._RECORD_ONE, services._RECORD_MANY
+    whole, one, many = sql.FENCE, services._RECORD_ONE, services._EXCHANGE
     kept = [
         term
         for term in whole.split(" AND ")
@@ -32,11 +32,13 @@ def fence_without(part: str | None) -> Iterator[None]:
     assert len(kept) == 4 - (part is not None), f"the fence reads otherwise now: {whole}"
     sql.FENCE = " AND ".join(kept)
     services._RECORD_ONE = sql.load("record", (*sql.JOB_COLUMNS, "event_id"))
-    services._RECORD_MANY = sql.load("record", ("id", "worker_id", "attempts"))
+    services._EXCHANGE = sql.together(
+        sql.load("record", services._RECORD_COLUMNS), sql.load("claim", services._CLAIM_COLUMNS)
+    )
     try:
         yield
     finally:
-        sql.FENCE, services._RECORD_ONE, services._RECORD_MANY = whole, one, many
+        sql.FENCE, services._RECORD_ONE, services._EXCHANGE = whole, one, many
 
 
 def killer_of(part: str | None) -> str | None:
