@@ -5,7 +5,8 @@ Pure. `NewJob` is a caller's wish; `CheckedJob` is what the statement is given o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -62,11 +63,16 @@ def checked(
     available_at: Any = None,
     max_attempts: Any = None,
     idempotency_key: Any = None,
+    *,
+    max_payload_bytes: int | None = None,
 ) -> CheckedJob:
-    """The job; raises `InvalidJob` naming the first argument that cannot be stored."""
+    """The job; raises `InvalidJob` naming the first argument that cannot be stored.
+
+    `max_payload_bytes=None` is the configured limit.
+    """
     return CheckedJob(
         clean_type(type),
-        clean_payload(payload),
+        clean_payload(payload, max_payload_bytes),
         clean_priority(priority),
         clean_available_at(available_at),
         clean_max_attempts(max_attempts),
@@ -86,9 +92,15 @@ def all_checked(jobs: Sequence[NewJob | Mapping[str, Any]]) -> list[CheckedJob]:
         raise InvalidJob("jobs", f"At most {MAX_AT_ONCE} jobs at once.")
     good: list[CheckedJob] = []
     problems: dict[int, InvalidJob] = {}
+    # Asked once: a setting is looked up, and checked, each time.
+    max_payload_bytes = conf.get("JOB_PAYLOAD_MAX_BYTES")
+    default_attempts = conf.default_max_attempts()
     for place, job in enumerate(jobs):
         try:
-            good.append(checked(**_arguments(job)))
+            arguments = _arguments(job)
+            if arguments.get("max_attempts") is None:
+                arguments["max_attempts"] = default_attempts
+            good.append(checked(**arguments, max_payload_bytes=max_payload_bytes))
         except InvalidJob as problem:
             problems[place] = problem
     if problems:
@@ -113,15 +125,20 @@ def _arguments(job: Any) -> dict[str, Any]:
     return dict(job)
 
 
-def parameters(ids: Sequence[UUID], jobs: Sequence[CheckedJob]) -> dict[str, Any]:
-    """The jobs, by these ids, as the parallel arrays that `create.sql` unnests."""
-    types, payloads, priorities, available_at, max_attempts, keys = zip(*jobs, strict=True)
-    return {
-        "ids": list(ids),
-        "types": list(types),
-        "payloads": list(payloads),
-        "priorities": list(priorities),
-        "available_at": list(available_at),
-        "max_attempts": list(max_attempts),
-        "idempotency_keys": list(keys),
-    }
+def as_json(jobs: Iterable[tuple[UUID, CheckedJob]]) -> str:
+    """The jobs, each by its id, as the JSON array that `create.sql` reads."""
+    return "[" + ",".join(_as_object(job_id, job) for job_id, job in jobs) + "]"
+
+
+def _as_object(job_id: UUID, job: CheckedJob) -> str:
+    # The payload is JSON already, and a type has no character that JSON would escape.
+    text = (
+        f'{{"id":"{job_id}","type":"{job.type}","payload":{job.payload},'
+        f'"priority":{job.priority},"max_attempts":{job.max_attempts}'
+    )
+    if job.available_at is not None:
+        text += f',"available_at":"{job.available_at.isoformat()}"'
+    if job.idempotency_key is not None:
+        key = json.dumps(job.idempotency_key, ensure_ascii=False)
+        text += f',"idempotency_key":{key}'
+    return text + "}"

@@ -163,58 +163,61 @@ def create_jobs(*, jobs: Sequence[NewJob | Mapping[str, Any]]) -> list[tuple[Job
 def _create(wanted: Sequence[CheckedJob]) -> list[tuple[Job, bool]]:
     """One statement makes those of new keys; where some are known, a second one finds them."""
     ids = [new_job_id() for _ in wanted]
-    made: dict[UUID, Job] = {}
-    known: dict[str, Job] = {}
-    first_with_key: dict[str, UUID] = {}
+    first_with_key: dict[str, int] = {}
     to_make = []
-    for job_id, job in zip(ids, wanted, strict=True):
-        key = job.idempotency_key
-        if key is None or first_with_key.setdefault(key, job_id) == job_id:
-            to_make.append((job_id, job))
+    for place, asked in enumerate(wanted):
+        key = asked.idempotency_key
+        if key is None or first_with_key.setdefault(key, place) == place:
+            to_make.append(place)
     if first_with_key:
-        to_make.sort(key=lambda each: each[1].idempotency_key or "")
+        to_make.sort(key=lambda place: wanted[place].idempotency_key or "")
+    answers: dict[int, tuple[Job, bool]] = {}
     for _ in range(_CREATE_TRIES):
-        made.update(_made(to_make))
-        to_make = [each for each in to_make if each[0] not in made]
-        if to_make:
-            known.update(_jobs_with_keys([job.idempotency_key for _, job in to_make]))
-            to_make = [each for each in to_make if each[1].idempotency_key not in known]
+        made = _made([(ids[place], wanted[place]) for place in to_make])
+        _tell_workers_of(made.values())
+        answers.update((place, (made[ids[place]], True)) for place in to_make if ids[place] in made)
+        if len(made) == len(to_make):
+            break
+        to_make = [place for place in to_make if place not in answers]
+        known = _jobs_with_keys([wanted[place].idempotency_key for place in to_make])
+        for place in to_make:
+            job = known.get(wanted[place].idempotency_key)
+            if job is not None:
+                answers[place] = job, False
+        to_make = [place for place in to_make if place not in answers]
         if not to_make:
             break
     else:
         raise CreateContended
-    _tell_workers_of(made.values())
-    answers = []
-    for job_id, job in zip(ids, wanted, strict=True):
-        key = job.idempotency_key
-        if job_id in made:
-            answers.append((made[job_id], True))
-        else:
-            assert key is not None
-            answers.append((known.get(key) or made[first_with_key[key]], False))
-    return answers
+    for place, asked in enumerate(wanted):
+        if place not in answers and asked.idempotency_key is not None:
+            answers[place] = answers[first_with_key[asked.idempotency_key]][0], False
+    return [answers[place] for place in range(len(wanted))]
 
 
-def _made(to_make: Sequence[tuple[UUID, CheckedJob]]) -> Iterator[tuple[UUID, Job]]:
+def _made(to_make: Sequence[tuple[UUID, CheckedJob]]) -> dict[UUID, Job]:
     """Insert those whose key is new; the jobs by their ids."""
-    job_of = dict(to_make)
     alias = _alias()
+    asked_as = dict(to_make)
+    made = {}
     created_at: datetime | None = None
-    rows = run_alone(alias, (_CREATE, parameters([*job_of], [*job_of.values()])))
-    for job_id, payload, first_created_at in rows:
+    for job_id, payload, first_created_at in run_alone(
+        alias, (_CREATE, {"jobs": as_json(to_make)})
+    ):
         created_at = created_at or first_created_at
-        asked = job_of[job_id]
+        asked = asked_as[job_id]
         values = (
             *(job_id, asked.type, json.loads(payload), _STATUS_OF_CREATED, asked.priority),
             *(asked.available_at or created_at, 0, asked.max_attempts, asked.idempotency_key),
             *(None, None, "", None, created_at, created_at, None),
         )
-        yield job_id, Job.from_db(alias, sql.JOB_COLUMNS, values)
+        made[job_id] = Job.from_db(alias, sql.JOB_COLUMNS, values)
+    return made
 
 
-def _jobs_with_keys(keys: Sequence[str | None]) -> dict[str, Job]:
+def _jobs_with_keys(keys: Sequence[str | None]) -> dict[str | None, Job]:
     found = Job.objects.using(_alias()).filter(idempotency_key__in=keys)
-    return {job.idempotency_key: job for job in found if job.idempotency_key is not None}
+    return {job.idempotency_key: job for job in found}
 
 
 def claim_next_job(*, worker_id: str, lease_seconds: int | None = None) -> Job | None:

@@ -49,12 +49,12 @@ def storable_json(value: Any, max_bytes: int, *, mend: bool = False) -> str:
     ):
         raise NotStorable(_too_deep())
     # The text spells a NUL as an escape, which a harmless backslash can look like too.
-    if "\\u0000" in text or _UNSTORABLE.search(text):
+    if "\\u0000" in text or not (text.isascii() or is_storable_text(text)):
         if not mend and _has_unstorable_text(value):
             raise NotStorable("text with NUL characters or lone surrogates cannot be stored")
         if mend:
             text = json.dumps(_mended(value), ensure_ascii=False, separators=(",", ":"))
-    size_bytes = len(text.encode())
+    size_bytes = len(text) if text.isascii() else len(text.encode())
     if size_bytes > max_bytes:
         raise NotStorable(f"{size_bytes} bytes are more than the {max_bytes} allowed")
     return text

@@ -42,14 +42,19 @@ def clean_type(value: Any) -> str:
     return value
 
 
-def clean_payload(value: Any) -> str:
-    """A JSON object, as JSON text that can be stored; `None` means `{}`."""
+def clean_payload(value: Any, max_bytes: int | None = None) -> str:
+    """A JSON object, as JSON text that can be stored; `None` means `{}`.
+
+    `max_bytes=None` is `JOB_PAYLOAD_MAX_BYTES`.
+    """
     if value is None:
         return "{}"
     if not isinstance(value, dict):
         raise InvalidJob("payload", "Must be a JSON object.")
     try:
-        return storable_json(value, conf.get("JOB_PAYLOAD_MAX_BYTES"))
+        return storable_json(
+            value, conf.get("JOB_PAYLOAD_MAX_BYTES") if max_bytes is None else max_bytes
+        )
     except NotStorable as error:
         reason = str(error)
         raise InvalidJob("payload", reason[0].upper() + reason[1:] + ".") from None
