@@ -17,6 +17,7 @@ from jobs import conf, registry
 from jobs.context import JobContext
 from jobs.dispatcher import Dispatcher, Message
 from jobs.failures import describe
+from jobs.listener import woken_by_notifications
 from jobs.logs import worker_logger
 from jobs.records import Record
 from jobs.services import ClaimedAttempt
@@ -149,7 +150,8 @@ class Worker:
             self.worker_ids[0],
             ", ".join(registry.job_types()) or "none registered",
         )
-        self.dispatcher.serve(self._threads, give_up_at=self._give_up_at)
+        with woken_by_notifications(self.dispatcher.wake):
+            self.dispatcher.serve(self._threads, give_up_at=self._give_up_at)
         for thread in self._threads:
             thread.end()
         if not self.dispatcher.is_idle:
