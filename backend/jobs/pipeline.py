@@ -8,6 +8,7 @@ settings and what it prepared.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,11 @@ _WAS_USED = "_rowlease_was_used"
 _IS_DIRECT = "_rowlease_is_direct"
 # The settings that a session was given for good.
 _SETTINGS = "_rowlease_settings"
+# When its plans were made, on the monotonic clock.
+_PLANNED_AT = "_rowlease_planned_at"
+# A plan made on an empty table may be a poor one on a full one, and else is kept until
+# the next ANALYZE. Planning takes some milliseconds.
+REPLAN_SECONDS = 5.0
 
 
 def setting(settings: Settings, *, for_the_session: bool = False) -> Statement:
@@ -66,11 +72,20 @@ def run_in_own_session(using: str, settings: Settings, statement: Statement) -> 
         with connection.wrap_database_errors:
             if raw.autocommit and _is_direct(raw):
                 raw.prepare_threshold = 0
-                if getattr(raw, _SETTINGS, None) != settings:
-                    psycopg.Cursor(raw).execute(*setting(settings, for_the_session=True))
-                    setattr(raw, _SETTINGS, settings)
+                _prepare_session(raw, settings)
                 return psycopg.Cursor(raw).execute(*statement).fetchall()
     return run_in_one_transaction(using, [setting(settings), statement])[1]
+
+
+def _prepare_session(raw: psycopg.Connection[Any], settings: Settings) -> None:
+    now = time.monotonic()
+    if getattr(raw, _SETTINGS, None) != settings:
+        psycopg.Cursor(raw).execute(*setting(settings, for_the_session=True))
+        setattr(raw, _SETTINGS, settings)
+        setattr(raw, _PLANNED_AT, now)
+    elif now - getattr(raw, _PLANNED_AT) > REPLAN_SECONDS:
+        psycopg.Cursor(raw).execute("DISCARD PLANS", prepare=False)
+        setattr(raw, _PLANNED_AT, now)
 
 
 def run_alone(using: str, statement: Statement) -> Rows:

@@ -22,9 +22,10 @@ from jobs.lifecycle import SHAPE_COLUMNS, SHAPES, TRANSITIONS, EventType, Status
 from jobs.sql.errors import normalised
 
 # A worker owns an attempt while the row still says so, word for word. Dropping any
-# one of these lets a stale worker write over a later attempt.
+# one of these lets a stale worker write over a later attempt. ANY keeps the planner from
+# reading the whole primary key in its order, as it would for a table it thinks empty.
 FENCE = (
-    "j.id = i.job_id AND j.status = i.source "
+    "j.id = ANY (ARRAY[i.job_id]) AND j.status = i.source "
     "AND j.locked_by = i.worker_id AND j.attempts = i.attempt"
 )
 
