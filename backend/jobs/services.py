@@ -163,14 +163,8 @@ def create_jobs(*, jobs: Sequence[NewJob | Mapping[str, Any]]) -> list[tuple[Job
 def _create(wanted: Sequence[CheckedJob]) -> list[tuple[Job, bool]]:
     """One statement makes those of new keys; where some are known, a second one finds them."""
     ids = [new_job_id() for _ in wanted]
-    first_with_key: dict[str, int] = {}
-    to_make = []
-    for place, asked in enumerate(wanted):
-        key = asked.idempotency_key
-        if key is None or first_with_key.setdefault(key, place) == place:
-            to_make.append(place)
-    if first_with_key:
-        to_make.sort(key=lambda place: wanted[place].idempotency_key or "")
+    # In the order of the keys, for `create.sql` says why; of a key given twice the first.
+    to_make = sorted(range(len(wanted)), key=lambda place: wanted[place].idempotency_key or "")
     answers: dict[int, tuple[Job, bool]] = {}
     for _ in range(_CREATE_TRIES):
         made = _made([(ids[place], wanted[place]) for place in to_make])
@@ -189,9 +183,6 @@ def _create(wanted: Sequence[CheckedJob]) -> list[tuple[Job, bool]]:
             break
     else:
         raise CreateContended
-    for place, asked in enumerate(wanted):
-        if place not in answers and asked.idempotency_key is not None:
-            answers[place] = answers[first_with_key[asked.idempotency_key]][0], False
     return [answers[place] for place in range(len(wanted))]
 
 

@@ -39,7 +39,7 @@ def clean_type(value: Any) -> str:
         raise InvalidJob("type", f"At most {conf.MAX_TYPE_LENGTH} characters.")
     if not _TYPE.fullmatch(value):
         raise InvalidJob("type", "Only letters, digits and the characters . _ : - are allowed.")
-    return value
+    return str.__str__(value)  # The text alone, of a member of a `StrEnum` too.
 
 
 def clean_payload(value: Any, max_bytes: int | None = None) -> str:
@@ -102,7 +102,7 @@ def clean_idempotency_key(value: Any) -> str | None:
         raise InvalidJob("idempotency_key", "Must be a string or null.")
     if not is_storable_text(value):
         raise InvalidJob("idempotency_key", "NUL characters and lone surrogates are not allowed.")
-    key = value.strip()
+    key = str.__str__(value).strip()
     if not key:
         raise InvalidJob("idempotency_key", "May not be empty or blank; leave it out instead.")
     if len(key) > conf.MAX_KEY_LENGTH:
@@ -121,4 +121,4 @@ def _whole_number(field: str, value: Any, minimum: int, maximum: int) -> int:
         raise InvalidJob(field, "Must be a whole number.")
     if not minimum <= value <= maximum:
         raise InvalidJob(field, f"Must be from {minimum} to {maximum}.")
-    return value
+    return int(value)

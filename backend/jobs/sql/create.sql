@@ -11,7 +11,7 @@
 --
 -- Rows are inserted in the order of the array, which is that of the keys. Two creators
 -- of overlapping keys therefore wait for each other at the same key first, never in a
--- circle. No key may come twice.
+-- circle. Of a key that comes twice the first row is inserted, as by two creators.
 --
 -- statement_timestamp() fills every time, so a job that is due at once has
 -- available_at = created_at exactly, and all jobs of a call have one created_at. It is

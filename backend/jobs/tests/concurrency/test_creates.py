@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from django.db import transaction
 
@@ -63,3 +65,45 @@ def test_the_loser_of_a_race_can_go_on_in_its_own_transaction() -> None:
         loser.wait_until_blocked()
     assert loser.result() == (False, True)
     assert Job.objects.count() == 2
+
+
+def create_many(keys: Sequence[str]) -> list[tuple[Job, bool]]:
+    """A job for each key, together."""
+    return services.create_jobs(jobs=[{"type": "a", "idempotency_key": key} for key in keys])
+
+
+def test_creators_of_the_same_keys_in_any_order_make_each_once_and_never_deadlock() -> None:
+    orders = ([0, 1], [1, 0], [0, 1], [1, 0])
+    for number in range(4):
+        # Long enough that one is under way when the next begins.
+        keys = [f"{number}-{place:03}" for place in range(150)]
+        wanted = [keys[:: -1 if order[0] else 1] for order in orders]
+        answers = at_once(*[lambda these=these: create_many(these) for these in wanted])
+        made = [job.id for each in answers for job, created in each if created]
+        assert len(made) == len(set(made)) == len(keys)
+        for these, each in zip(wanted, answers, strict=True):
+            assert [job.idempotency_key for job, _ in each] == these
+            assert {job.id for job, _ in each} == set(made)
+    assert Job.objects.count() == JobEvent.objects.count() == 4 * 150
+
+
+def test_two_creators_wait_for_each_other_at_the_same_key_first() -> None:
+    with transaction.atomic():
+        create("b")
+        # In the order given it would hold c while it waits for b.
+        second = Elsewhere(lambda: create_many(["c", "b", "d"]))
+        second.wait_until_blocked()
+        # A deadlock, if it did.
+        assert [created for _, created in create_many(["d", "c"])] == [True, True]
+    assert [created for _, created in second.result()] == [False, False, False]
+    assert Job.objects.count() == JobEvent.objects.count() == 3
+
+
+def test_of_many_those_are_made_that_a_rolled_back_creator_did_not_make() -> None:
+    with transaction.atomic():
+        create("b")
+        second = Elsewhere(lambda: create_many(["a", "b", "c"]))
+        second.wait_until_blocked()
+        transaction.set_rollback(True)
+    assert [created for _, created in second.result()] == [True] * 3
+    assert Job.objects.count() == JobEvent.objects.count() == 3
