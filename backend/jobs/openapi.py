@@ -85,7 +85,10 @@ list_jobs = call(
         OpenApiParameter(
             "offset",
             {"type": "integer", "minimum": 0, "maximum": MAX_OFFSET, "default": 0},
+            description=f"Of more than {selectors.MOST_PASSED_OVER:,} jobs no more than that are "
+            "passed over; `next` goes on from there by `cursor`.",
         ),
+        OpenApiParameter("cursor", description="As in `next`."),
         OpenApiParameter("status", enum=[value for value, _ in STATUS_CHOICES]),
         OpenApiParameter(
             "type", description="Part of the type, in either case; no character is special."

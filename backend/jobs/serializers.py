@@ -230,6 +230,10 @@ class StatsSerializer(serializers.Serializer[Any]):
     """The queue in numbers."""
 
     total = serializers.IntegerField()
+    total_is_estimate = serializers.BooleanField(
+        help_text="More jobs succeeded than are counted; the other statuses are exact."
+    )
+    succeeded_is_estimate = serializers.BooleanField(help_text="As `total_is_estimate`.")
     by_status = inline_serializer(
         "JobCountByStatus", {status.value: serializers.IntegerField() for status in Status}
     )
@@ -315,7 +319,12 @@ class JobPageSerializer(serializers.Serializer[Any]):
     """A page of jobs."""
 
     count = serializers.IntegerField()
-    next = serializers.URLField(allow_null=True)
+    count_is_estimate = serializers.BooleanField(
+        help_text="There are about so many: more than are counted, or than were looked at."
+    )
+    next = serializers.URLField(
+        allow_null=True, help_text="Where the list goes on, after a page that is not full too."
+    )
     previous = serializers.URLField(allow_null=True)
     results = JobSerializer(many=True)
 

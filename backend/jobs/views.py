@@ -156,13 +156,12 @@ class JobsView(QueueView):
     @openapi.list_jobs
     def get(self, request: Request) -> Response:
         """A page of jobs, newest first."""
-        wanted = query.filters(request, JobFilterSerializer, paging=("limit", "offset"))
+        wanted = query.filters(request, JobFilterSerializer, paging=("limit", "offset", "cursor"))
         pages = JobPagination()
         with answer_in_time():
-            found = selectors.jobs(
-                status=wanted.get("status"), type_contains=wanted.get("type", "")
+            page = pages.page_of(
+                request, status=wanted.get("status"), type_contains=wanted.get("type", "")
             )
-            page = pages.paginate_queryset(found, request, view=self)
         return pages.get_paginated_response(JobSerializer(page, many=True).data)
 
     @openapi.create_job
@@ -248,8 +247,7 @@ class EventsView(QueueView):
         if "after_id" in wanted:
             return self._after(request, wanted, pages.get_page_size(request))
         with answer_in_time():
-            found = selectors.events(type=wanted.get("type"), job_id=wanted.get("job_id"))
-            page = pages.paginate_queryset(found, request, view=self)
+            page = pages.page_of(request, type=wanted.get("type"), job_id=wanted.get("job_id"))
         return pages.get_paginated_response(JobEventSerializer(page, many=True).data)
 
     def _after(self, request: Request, wanted: dict[str, Any], limit: int) -> Response:

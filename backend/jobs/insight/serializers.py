@@ -11,9 +11,8 @@ from rest_framework import serializers
 
 from jobs import validation
 from jobs.errors import InvalidJob
-from jobs.insight import retry_cursor
 from jobs.lifecycle import Status
-from jobs.selectors import WINDOWS
+from jobs.selectors import WINDOWS, job_cursor
 from jobs.selectors.failures import PARTS
 from jobs.selectors.job_filter import JobFilter
 from jobs.serializers import (
@@ -282,7 +281,7 @@ class RetryJobsSerializer(serializers.Serializer[Any]):
 
     def validate_after(self, value: str) -> Any:
         """Where the call before came to."""
-        place = retry_cursor.read(value)
+        place = job_cursor.read(value)
         if place is None:
             raise serializers.ValidationError("Not a place of a bulk retry.")
         return place

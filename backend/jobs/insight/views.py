@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs import bulk_retry, query, registry, selectors, services
-from jobs.insight import openapi, retry_cursor
+from jobs.insight import openapi
 from jobs.insight.serializers import (
     MISSING,
     FailureFilterSerializer,
@@ -28,6 +28,7 @@ from jobs.insight.serializers import (
     WindowFilterSerializer,
 )
 from jobs.lifecycle import Status
+from jobs.selectors import job_cursor
 from jobs.selectors.estimation import SPARK_PARTS
 from jobs.selectors.job_filter import Cursor, JobFilter
 from jobs.views import QueueView, answer_in_time
@@ -164,6 +165,6 @@ def _answer(
             **{status.value: counts.get(status, 0) for status in Status},
             MISSING: counts.get(None, 0),
         },
-        "further": retry_cursor.written(further),
+        "further": job_cursor.written(further),
         "not_retried": not_retried or [],
     }

@@ -4,7 +4,7 @@ Reads only; `services` holds what changes. Times are compared with the database'
 clock.
 """
 
-from jobs.selectors.event_feed import EventPage, events_after, events_before, job_types
+from jobs.selectors.event_feed import EventPage, event_page, events_after, events_before, job_types
 from jobs.selectors.event_lists import TIMELINE_LIMIT, Timeline, events, timeline, was_recorded
 from jobs.selectors.failures import (
     Failure,
@@ -16,7 +16,8 @@ from jobs.selectors.failures import (
     tracebacks_of,
 )
 from jobs.selectors.job_filter import JobFilter
-from jobs.selectors.job_lists import job, job_id_with_ends, job_is_made_of, jobs
+from jobs.selectors.job_lists import job, job_id_with_ends, job_is_made_of
+from jobs.selectors.job_pages import MOST_PASSED_OVER, JobPage, TooFar, job_page
 from jobs.selectors.job_search import (
     JobRow,
     JobSearch,
@@ -42,6 +43,7 @@ from jobs.selectors.workers import RunningJob, WorkerSeen, WorkersSeen, workers_
 
 __all__ = [
     "COUNT_LIMIT",
+    "MOST_PASSED_OVER",
     "TIMELINE_LIMIT",
     "WINDOWS",
     "Activity",
@@ -53,6 +55,7 @@ __all__ = [
     "FailureGroup",
     "FailureGroups",
     "JobFilter",
+    "JobPage",
     "JobRow",
     "JobSearch",
     "RunningJob",
@@ -60,12 +63,14 @@ __all__ = [
     "ShortTimeline",
     "Stats",
     "Timeline",
+    "TooFar",
     "WorkerSeen",
     "WorkersSeen",
     "activity",
     "counts",
     "database_now",
     "event_details",
+    "event_page",
     "events",
     "events_after",
     "events_before",
@@ -76,8 +81,8 @@ __all__ = [
     "job_id_with_ends",
     "job_in_short",
     "job_is_made_of",
+    "job_page",
     "job_types",
-    "jobs",
     "jobs_shown",
     "newcomers",
     "normalised_error",

@@ -79,7 +79,7 @@ def events_before(
     An event may become visible after newer ones were told: its transaction drew its id
     early and ended late. Whoever follows the feed reads its newest part again as a whole.
     """
-    return _page(event_id, limit, type, job_id, worker_contains, newest_first=True)
+    return _page(event_id, limit, type, job_id, worker_contains, newest_first=True, columns=_SHORT)
 
 
 def events_after(
@@ -95,7 +95,21 @@ def events_after(
     must not miss one asks again from a little before what it has, and drops the ids it
     knows.
     """
-    return _page(event_id, limit, type, job_id, worker_contains, newest_first=False)
+    return _page(event_id, limit, type, job_id, worker_contains, newest_first=False, columns=_WHOLE)
+
+
+def event_page(
+    event_id: int | None,
+    limit: int,
+    type: EventType | None = None,  # noqa: A002 - the contract's own name
+    job_id: UUID | None = None,
+    *,
+    newest_first: bool = True,
+) -> EventPage:
+    """Either of the two, with all of each event; from the end that it begins at for `None`."""
+    if event_id is None and not newest_first:
+        event_id = 0
+    return _page(event_id, limit, type, job_id, "", newest_first=newest_first, columns=_WHOLE)
 
 
 def job_types(job_ids: Collection[UUID]) -> dict[UUID, str]:
@@ -111,6 +125,7 @@ def _page(
     worker_contains: str,
     *,
     newest_first: bool,
+    columns: tuple[str, ...],
 ) -> EventPage:
     indexed, filters = "true", []
     stretches: tuple[int, ...] = _STRETCHES_OF_NEIGHBOURS
@@ -126,7 +141,7 @@ def _page(
         filters.append("coalesce(s.worker_id ILIKE %(worker)s, false)")
     if not filters:
         stretches = (limit + 1,)
-    statement = _statement(indexed, " AND ".join(filters) or "true", newest_first)
+    statement = _statement(indexed, " AND ".join(filters) or "true", newest_first, columns)
     parameters: dict[str, Any] = {
         "cursor": cursor if cursor is not None else _LARGEST_ID,
         "type": event_type.value if event_type is not None else None,
@@ -137,11 +152,11 @@ def _page(
 
 
 @cache
-def _statement(indexed: str, wanted: str, newest_first: bool) -> str:
+def _statement(indexed: str, wanted: str, newest_first: bool, columns: tuple[str, ...]) -> str:
     direction = "DESC" if newest_first else "ASC"
     return sql.load(
         "event_feed",
-        tuple(_column(name) for name in _SHORT) if newest_first else _WHOLE,
+        tuple(map(_column, columns)) if columns == _SHORT else columns,
         indexed=indexed,
         wanted=wanted,
         comes_after="<" if newest_first else ">",

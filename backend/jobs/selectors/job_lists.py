@@ -1,4 +1,4 @@
-"""Jobs, one or many."""
+"""One job, by its id or a part of it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from jobs.errors import JobNotFound
-from jobs.lifecycle import Status
-from jobs.models import Job, JobQuerySet
-
-
-def jobs(*, status: Status | None = None, type_contains: str = "") -> JobQuerySet:
-    """The jobs, newest first, that match what is given."""
-    found = Job.objects.newest_first()
-    if status is not None:
-        found = found.in_status(status)
-    if type_contains:
-        found = found.of_type_containing(type_contains)
-    return found
+from jobs.models import Job
 
 
 def job(job_id: UUID) -> Job:

@@ -31,5 +31,6 @@ def only_look_ups() -> Iterator[Any]:
             before = cursor.fetchall()
         cursor.execute(_ONLY_LOOK_UPS)
         yield cursor
-        for name, setting in before:
-            cursor.execute("SELECT set_config(%s, %s, true)", (name, setting))
+        if before:
+            calls = ", ".join("set_config(%s, %s, true)" for _ in before)
+            cursor.execute(f"SELECT {calls}", [text for row in before for text in row])

@@ -4,8 +4,11 @@
 -- those: they are counted as the rest. The other statuses have partial indexes. With
 -- 1,000,000 jobs (2 % queued, 2 % failed) this read 24,000 pages in half the time of
 -- one pass over the table with a FILTER for each number (42,000 pages).
-WITH all_jobs AS (SELECT count(*) AS jobs FROM jobs_job),
-queued AS (
+--
+-- It counts all jobs only as far as it takes to know that more than `most_succeeded` have
+-- succeeded: with 10,000,000 jobs the whole count alone took a second. The order is that of
+-- the primary key, so that no planner takes the table itself for the shorter way.
+WITH queued AS (
     SELECT
         count(*) AS jobs,
         count(*) FILTER (WHERE attempts > 0) AS retries,
@@ -20,7 +23,17 @@ running AS (
     FROM jobs_job
     WHERE status = $running
 ),
-failed AS (SELECT count(*) AS jobs FROM jobs_job WHERE status = $failed)
+failed AS (SELECT count(*) AS jobs FROM jobs_job WHERE status = $failed),
+all_jobs AS (
+    SELECT count(*) AS jobs FROM (
+        SELECT FROM jobs_job
+        ORDER BY id
+        LIMIT (
+            SELECT queued.jobs + running.jobs + failed.jobs + %(most_succeeded)s + 1
+            FROM queued, running, failed
+        )
+    ) AS job
+)
 SELECT
     all_jobs.jobs AS total,
     queued.jobs AS queued_jobs,

@@ -13,9 +13,10 @@ from django.test import Client
 from django.utils import timezone
 
 from jobs import bulk_retry, memo, selectors, services
-from jobs.insight import retry_cursor, views
+from jobs.insight import views
 from jobs.models import Job, JobEvent
 from jobs.registry import job_types
+from jobs.selectors import job_cursor
 from jobs.selectors.job_filter import Cursor
 from jobs.tests.support import event_types, failed, queued, running, succeeded
 
@@ -264,19 +265,19 @@ def test_a_bulk_retry_that_is_not_clear_retries_nothing(
 
 
 def test_going_on_needs_the_cut_off_of_the_first_call(api: Client) -> None:
-    after = retry_cursor.written(Cursor(timezone.now(), uuid4()))
+    after = job_cursor.written(Cursor(timezone.now(), uuid4()))
     assert list(retry(api, 400, filter={}, after=after)) == ["as_of"]
     assert retry(api, filter={}, after=after, as_of=timezone.now().isoformat())["matched"] == 0
 
 
 def test_a_place_is_read_as_it_was_written() -> None:
     place = Cursor(timezone.now(), uuid4())
-    text = retry_cursor.written(place)
+    text = job_cursor.written(place)
     assert text is not None
-    assert retry_cursor.read(text) == place
-    assert retry_cursor.written(None) is None
+    assert job_cursor.read(text) == place
+    assert job_cursor.written(None) is None
     for wrong in ("", "x", text[:-4], text + text, "9" * 5_000, text.replace(text[5], "!", 1)):
-        assert retry_cursor.read(wrong) is None
+        assert job_cursor.read(wrong) is None
 
 
 def test_a_bulk_retry_is_only_posted(api: Client) -> None:

@@ -164,6 +164,8 @@ def test_an_answer_that_is_not_json_is_not_to_be_had(api: Client) -> None:
 def test_stats_of_an_empty_queue_have_every_status(api: Client) -> None:
     assert api.get("/api/jobs/stats/").json() == {
         "total": 0,
+        "total_is_estimate": False,
+        "succeeded_is_estimate": False,
         "by_status": {"queued": 0, "running": 0, "succeeded": 0, "failed": 0},
         "overdue_running": 0,
         "retries_pending": 0,
@@ -194,6 +196,8 @@ def test_stats_count_what_they_say(api: Client) -> None:
     oldest = timezone.localtime(now - 3 * hour).isoformat()
     assert stats == {
         "total": 10,
+        "total_is_estimate": False,
+        "succeeded_is_estimate": False,
         "by_status": {"queued": 3, "running": 2, "succeeded": 1, "failed": 4},
         "overdue_running": 1,
         "retries_pending": 1,

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 JOBS, EVENTS_OF_ONE = 20_000, 500
 # As an old queue is: nearly all have succeeded, some failed, the newest wait.
@@ -71,17 +70,25 @@ def _vacuum_until_all_is_visible(cursor: Any, table: str) -> None:
 
 
 def plans(api: Client, address: str) -> list[dict[str, Any]]:
-    """The plan of each statement behind an answer, with the pages it read."""
-    with CaptureQueriesContext(connection) as captured:
-        assert api.get(f"/api/{address}").status_code == 200
-    made = []
-    with connection.cursor() as cursor:
-        for query in captured.captured_queries:
-            cursor.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + query["sql"])
-            answer = cursor.fetchone()[0]
+    """The plan of each reading statement behind an answer, with the pages it read."""
+    made: list[dict[str, Any]] = []
+
+    def explain(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.lstrip().startswith(("SELECT", "WITH")) and "set_config" not in sql:
+            with connection.connection.cursor() as cursor:
+                cursor.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + sql, params)
+                answer = cursor.fetchone()[0]
             made.append((json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"])
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(explain):
+        assert api.get(f"/api/{address}").status_code == 200
     assert made
     return made
+
+
+def pages_of(plans: list[dict[str, Any]]) -> int:
+    return sum(map(pages_read, plans))
 
 
 def pages_read(plan: dict[str, Any]) -> int:
@@ -108,17 +115,19 @@ def pages_read(plan: dict[str, Any]) -> int:
 def test_f101_a_page_reads_little_more_than_it_shows(
     address: str, most_pages: int, index: str, api: Client, old_queue: int
 ) -> None:
-    page = plans(api, address)[-1]
-    assert pages_read(page) <= most_pages, json.dumps(page, indent=1)
+    page = plans(api, address)
+    if address.startswith("jobs/?"):
+        page = page[1:]  # The first counts.
+    assert pages_of(page) <= most_pages, json.dumps(page, indent=1)
     assert index in json.dumps(page)
 
 
 def test_f101_a_deep_page_passes_over_the_rows_before_it_in_an_index(
     api: Client, old_queue: int
 ) -> None:
-    page = plans(api, f"jobs/?offset={JOBS - 50}")[-1]
+    page = plans(api, f"jobs/?offset={JOBS - 50}")[1:]
     assert "Index Only Scan" in json.dumps(page)
-    assert pages_read(page) < old_queue / 2
+    assert pages_of(page) < old_queue / 2
 
 
 def test_f101_the_counts_do_not_read_the_whole_table(api: Client, old_queue: int) -> None:

@@ -1,4 +1,4 @@
-"""The place that a bulk retry came to, as a text that the next call brings back."""
+"""A place in a list of jobs, as a text that the next call brings back."""
 
 from __future__ import annotations
 
