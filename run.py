@@ -19,6 +19,7 @@ import shlex
 import time
 from typing import Any
 
+from tools.bench import add_bench_arguments, command_bench
 from tools.console import DATA, ROOT, Failure, Interrupted, catch_signals, say
 from tools.demo import POLL_SECONDS, command_demo
 from tools.environments import DEMO, DEV, binaries, prepare_venv
@@ -88,6 +89,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         help=f"also on Python {MATRIX_PYTHON} and on PostgreSQL {MATRIX_POSTGRESQL}, where found",
     )
     add("lint", command_lint, "Run every linter and check.")
+    bench = add(
+        "bench",
+        command_bench,
+        "Measure the queue beside its limits; with `peers`, beside other queues.",
+    )
+    add_bench_arguments(bench)
     db = add("db", command_db, "Print a shell's exports for the running PostgreSQL.")
     db.add_argument("--start", action="store_true", help="run a PostgreSQL until Ctrl-C")
 

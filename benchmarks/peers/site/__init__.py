@@ -1,0 +1,1 @@
+"""The smallest Django project, for the peers that are task backends of Django."""
