@@ -42,11 +42,8 @@ class _Hint:
         self._since = since if self._since is None else min(self._since, since)
 
     def __call__(self) -> None:
-        """Send it, the first time; where that fails, say so in the log and go on."""
-        priorities, self._priorities = sorted(self._priorities), set()
-        if not priorities:
-            return
-        parameters = {"priorities": priorities, "since": self._since}
+        """Send it; where that fails, say so in the log and go on."""
+        parameters = {"priorities": sorted(self._priorities), "since": self._since}
         try:
             run_in_one_transaction(self._using, [self._planned_as, (_WAKE, parameters)])
         except DatabaseError as error:
@@ -78,14 +75,12 @@ def tell_workers(
 def _hint_of_this_transaction(using: str, planned_as: Statement) -> _Hint:
     """The one that goes out after this commit.
 
-    A rolled-back savepoint takes the hooks back that were set in it, so a hint that was
-    set in another savepoint is set again. The first time it is called it sends.
+    A savepoint that is rolled back takes the hooks with it that were set in it. One that
+    was set in a savepoint which is no longer open stays until the one around it, in which
+    we are too, is rolled back.
     """
-    connection = connections[using]
-    for savepoint_ids, hook, *_ in reversed(connection.run_on_commit):
+    for _, hook, *_ in reversed(connections[using].run_on_commit):
         if isinstance(hook, _Hint):
-            if not savepoint_ids <= set(connection.savepoint_ids):
-                transaction.on_commit(hook, using=using)
             return hook
     hint = _Hint(using, planned_as)
     transaction.on_commit(hint, using=using)

@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from django.conf import settings
 from django.db import connection
@@ -25,6 +26,7 @@ from jobs.models import Job, JobEvent
 from jobs.tests.support import sql
 from jobs.tests.worker.hearing import HEARD, IN_VAIN, Wakes, listening_thread
 from jobs.tests.worker.support import BACKEND, WorkerProcess, create, ended, wait_until
+from jobs.wakeup import CHANNEL
 
 PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 POOL_SIZE = 2
@@ -116,8 +118,13 @@ def test_f79_api_and_workers_run_through_a_transaction_pooler(
         **os.environ,
         **pooler,
         "POSTGRES_DB": str(settings.DATABASES["default"]["NAME"]),
+        "JOB_WORKER_WAKEUP": "notify",
     }
     with ExitStack() as stack:
+        # Whoever is connected to PostgreSQL itself hears what is sent through the pooler.
+        direct = {**connection.get_connection_params(), "autocommit": True}
+        listening = stack.enter_context(psycopg.connect(**direct))
+        listening.execute(f"LISTEN {CHANNEL}")
         log = stack.enter_context((tmp_path / "api.log").open("wb"))
         api = subprocess.Popen(
             [sys.executable, "-m", "gunicorn", "config.wsgi", "--bind", f"127.0.0.1:{port}",
@@ -135,6 +142,7 @@ def test_f79_api_and_workers_run_through_a_transaction_pooler(
         wait_until(lambda: answers(port), "the API to listen")
         for _ in range(60):
             assert post_job(port, {"type": "demo.success", "payload": {"sleep_seconds": 0}}) == 201
+        assert [hint.payload for hint in listening.notifies(timeout=30, stop_after=1)][:1] == [""]
         jobs = ended(*Job.objects.all())
         assert len(jobs) == 60
         assert {(job.status, job.attempts) for job in jobs} == {(Status.SUCCEEDED, 1)}
