@@ -1,6 +1,7 @@
 """Which error is which answer: the one place that knows.
 
-Field errors are `{"<field>": ["Reason."]}`, all others `{"detail": "Reason."}`.
+Field errors are `{"<field>": ["Reason."]}`, of one job among many
+`{"jobs": {"<place>": {"<field>": ["Reason."]}}}`, all others `{"detail": "Reason."}`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from rest_framework.response import Response
 from rest_framework.views import exception_handler as rest_framework_handler
 from rest_framework.views import set_rollback
 
-from jobs.errors import CreateContended, InvalidJob, JobNotFound, TransitionRefused
+from jobs.errors import (
+    CreateContended,
+    InvalidJob,
+    InvalidJobs,
+    JobNotFound,
+    TransitionRefused,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +49,8 @@ def log_database_error(error: Exception) -> None:
 
 def _answer(error: Exception) -> Response | None:
     match error:
+        case InvalidJobs():
+            return Response({"jobs": _by_place(error)}, status.HTTP_400_BAD_REQUEST)
         case InvalidJob():
             return Response({error.field: [error.reason]}, status.HTTP_400_BAD_REQUEST)
         case JobNotFound():
@@ -56,6 +65,13 @@ def _answer(error: Exception) -> Response | None:
         case SuspiciousOperation():
             return _detail("Bad request.", status.HTTP_400_BAD_REQUEST)
     return None
+
+
+def _by_place(error: InvalidJobs) -> dict[str, Any]:
+    return {
+        str(place): {problem.field: [problem.reason]} if problem.field else [problem.reason]
+        for place, problem in error.problems.items()
+    }
 
 
 def _detail(text: str, code: int) -> Response:

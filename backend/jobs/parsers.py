@@ -49,6 +49,7 @@ class StrictJSONParser(BaseParser):
     """An object in UTF-8, with nothing in it that PostgreSQL could not store."""
 
     media_type = "application/json"
+    max_depth = MAX_BODY_DEPTH
 
     def parse(
         self,
@@ -60,7 +61,13 @@ class StrictJSONParser(BaseParser):
         _refuse_other_charsets(media_type or "")
         request = (parser_context or {}).get("request")
         announced = request.META.get("CONTENT_LENGTH") if request is not None else None
-        return parse_object(_decoded(_read(stream, announced)))
+        return parse_object(_decoded(_read(stream, announced)), self.max_depth)
+
+
+class ListOfObjectsParser(StrictJSONParser):
+    """The same, where the payloads are those of objects in a list."""
+
+    max_depth = MAX_BODY_DEPTH + 2
 
 
 def _refuse_other_charsets(media_type: str) -> None:
@@ -92,10 +99,10 @@ def _decoded(body: bytes) -> str:
     return text
 
 
-def parse_object(text: str) -> dict[str, Any]:
+def parse_object(text: str, max_depth: int = MAX_BODY_DEPTH) -> dict[str, Any]:
     """`text` as a JSON object whose every string and number can be stored."""
     try:
-        value = read_object(text, MAX_BODY_DEPTH)
+        value = read_object(text, max_depth)
     except NotStrictJSON as error:
         raise ParseError(f"The body {error}") from None
     for key, item in value.items():
@@ -103,5 +110,16 @@ def parse_object(text: str) -> dict[str, Any]:
             raise ParseError("A field's name holds NUL characters or lone surrogates.")
         problem = problem_of(item)
         if problem:
-            raise ValidationError({key: [problem]})
+            raise ValidationError({key: _located(item, problem)})
     return value
+
+
+def _located(value: Any, problem: str) -> Any:
+    """`problem`, in a list of objects by the object's place and its field."""
+    for place, item in enumerate(value if isinstance(value, list) else ()):
+        for field, inner in item.items() if isinstance(item, dict) else ():
+            if is_storable_text(field) and (reason := problem_of(inner)):
+                return {str(place): {field: [reason]}}
+        if problem_of(item):
+            return {str(place): [problem]}
+    return [problem]

@@ -212,6 +212,12 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         read_only_fields = JOB_COLUMNS
 
 
+# Made once. Each instance makes its fields anew, which was most of what a request to create
+# a job cost; they hold nothing of a request.
+NEW_JOB = NewJobSerializer()
+JOB = JobSerializer()
+
+
 class JobEventSerializer(serializers.ModelSerializer[JobEvent]):
     """One event of a job."""
 

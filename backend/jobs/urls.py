@@ -10,6 +10,7 @@ from django.apps import apps
 from django.urls import path
 
 from jobs import views
+from jobs.bulk import views as bulk
 from jobs.insight import views as insight
 
 app_name = "jobs"
@@ -21,6 +22,7 @@ urlpatterns = [
     path("jobs/timeseries/", insight.TimeseriesView.as_view(), name="job-timeseries"),
     path("jobs/types/", insight.TypesView.as_view(), name="job-types"),
     path("jobs/failures/", insight.FailuresView.as_view(), name="job-failures"),
+    path("jobs/bulk/", bulk.NewJobsView.as_view(), name="jobs-bulk"),
     path("jobs/retry/", insight.RetryJobsView.as_view(), name="jobs-retry"),
     path("jobs/<str:job_id>/", views.JobView.as_view(), name="job"),
     path("jobs/<str:job_id>/events/", views.JobEventsView.as_view(), name="job-timeline"),

@@ -37,13 +37,14 @@ from jobs.lifecycle import EventType, Status
 from jobs.pagination import EventPagination, JobPagination
 from jobs.parsers import LengthRequired, StrictJSONParser
 from jobs.serializers import (
+    JOB,
+    NEW_JOB,
     WORKER_SETTINGS,
     ConfigSerializer,
     EventFilterSerializer,
     JobEventSerializer,
     JobFilterSerializer,
     JobSerializer,
-    NewJobSerializer,
     StatsSerializer,
     name_in_config,
 )
@@ -167,17 +168,14 @@ class JobsView(QueueView):
     @openapi.create_job
     def post(self, request: Request) -> Response:
         """Create a job, or answer the one that has the idempotency key."""
-        wanted = NewJobSerializer(data=request.data)
-        wanted.is_valid(raise_exception=True)
+        wanted = NEW_JOB.run_validation(request.data)
         with answer_in_time():
-            job, created = services.create_job(**wanted.validated_data)
+            job, created = services.create_job(**wanted)
             same = created or selectors.job_is_made_of(
-                job.pk,
-                type=wanted.validated_data["type"],
-                payload=wanted.validated_data.get("payload", {}),
+                job.pk, type=wanted["type"], payload=wanted.get("payload", {})
             )
         response = Response(
-            JobSerializer(job).data, status.HTTP_201_CREATED if created else status.HTTP_200_OK
+            JOB.to_representation(job), status.HTTP_201_CREATED if created else status.HTTP_200_OK
         )
         if created:
             response["Location"] = request.build_absolute_uri(reverse("jobs:job", args=[job.pk]))

@@ -42,6 +42,7 @@ OPERATIONS = [
     ("GET", "/api/jobs/types/"),
     ("GET", "/api/jobs/failures/"),
     ("POST", "/api/jobs/retry/"),
+    ("POST", "/api/jobs/bulk/"),
     ("GET", "/api/jobs/{job_id}/"),
     ("GET", "/api/jobs/{job_id}/events/"),
     ("POST", "/api/jobs/{job_id}/retry/"),
@@ -56,6 +57,8 @@ USUAL_ANSWERS = defaultdict(
     {
         ("POST", "/api/jobs/", GenerationMode.POSITIVE): 201,
         ("POST", "/api/jobs/", GenerationMode.NEGATIVE): 400,
+        ("POST", "/api/jobs/bulk/", GenerationMode.POSITIVE): 201,
+        ("POST", "/api/jobs/bulk/", GenerationMode.NEGATIVE): 400,
         ("GET", "/api/jobs/", GenerationMode.NEGATIVE): 400,
         ("GET", "/api/job-events/", GenerationMode.NEGATIVE): 400,
         ("GET", "/api/jobs/timeseries/", GenerationMode.NEGATIVE): 400,
@@ -71,6 +74,8 @@ USUAL_ANSWERS = defaultdict(
     },
 )
 EXAMPLES = 30
+# A list of jobs takes as long to make up as ten of them.
+EXAMPLES_OF = {"/api/jobs/bulk/": 10}
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +123,7 @@ def test_no_request_gets_an_answer_that_is_not_documented(
 
     @seed(20261201)
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=EXAMPLES_OF.get(path, EXAMPLES),
         phases=[Phase.explicit, Phase.generate],
         deadline=None,
         database=None,

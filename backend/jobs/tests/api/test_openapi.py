@@ -125,6 +125,14 @@ def codes_and_headers(document: Any, path: str, method: str) -> dict[str, set[st
             for name in ("timeseries", "types", "failures")
         ),
         (
+            "/api/jobs/bulk/",
+            "post",
+            {
+                **{code: set() for code in ("200", "201", "400", "411", "413", "415")},
+                "503": {"Retry-After"},
+            },
+        ),
+        (
             "/api/jobs/retry/",
             "post",
             {

@@ -1,0 +1,1 @@
+"""The API's call that creates many jobs at once."""
