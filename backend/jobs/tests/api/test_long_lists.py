@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from jobs.lifecycle import EventType
 from jobs.models import Job
-from jobs.selectors import counting, event_feed, job_pages, queue_stats
+from jobs.selectors import counting, event_feed, job_pages, job_walk, queue_stats
 from jobs.tests.api.test_lists import get, make_events, make_jobs, walk
 from jobs.tests.support import sql
 
@@ -42,8 +42,8 @@ def low_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few rows are more than is counted, passed over or looked at."""
     monkeypatch.setattr(counting, "EXACT_COUNT", 7)
     monkeypatch.setattr(job_pages, "MOST_PASSED_OVER", 7)
-    monkeypatch.setattr(job_pages, "MOST_LOOKED_AT", 11)
-    monkeypatch.setattr(job_pages, "_FIRST_PART", 4)
+    monkeypatch.setattr(job_walk, "MOST_LOOKED_AT", 11)
+    monkeypatch.setattr(job_walk, "_FIRST_PART", 4)
 
 
 QUERIES = [
@@ -97,7 +97,7 @@ def test_an_estimate_is_near_once_the_table_was_analysed(api: Client, low_bounds
 def test_an_offset_that_passes_over_too_many_jobs_is_refused_with_a_way_out(
     query: str, api: Client, low_bounds: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_pages, "MOST_LOOKED_AT", 100)
+    monkeypatch.setattr(job_walk, "MOST_LOOKED_AT", 100)
     make_jobs(20)
     make_jobs(20, status="failed", finished_at=timezone.now())
     assert len(get(api, f"/api/jobs/?offset=7&limit=2{query}")["results"]) == 2
@@ -132,8 +132,8 @@ def test_a_search_that_ends_early_says_so_and_leads_on(api: Client, low_bounds: 
 
 
 def test_a_search_ends_when_its_time_is_up(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_pages, "_FIRST_PART", 4)
-    monkeypatch.setattr(job_pages, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(job_walk, "_FIRST_PART", 4)
+    monkeypatch.setattr(job_walk, "MOST_SECONDS", 0.0)
     make_jobs(30)
     page = get(api, "/api/jobs/?type=nothing")
     assert page["count_is_estimate"]
