@@ -12,14 +12,13 @@ when it is back, unless the lease was lost meanwhile.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import random
+import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from django.db import InterfaceError, OperationalError, connections, reset_queries, router
@@ -27,6 +26,7 @@ from django.db.utils import Error as DatabaseError
 
 from jobs import conf, selectors, services
 from jobs.deadline import database_deadline
+from jobs.inbox import Inbox
 from jobs.logs import worker_logger
 from jobs.models import Job
 from jobs.records import Owner, Record
@@ -95,7 +95,7 @@ class Dispatcher:
     """Records and claims for the slots of one worker process."""
 
     def __init__(self) -> None:
-        self._inbox: SimpleQueue[Message | None] = SimpleQueue()
+        self._inbox: Inbox[Message] = Inbox()
         self._waiting: list[Message] = []
         self._free: dict[str, Slot] = {}
         self._busy_count = 0
@@ -111,7 +111,7 @@ class Dispatcher:
         self._cleanup_at = now
         self._retry_at = now
         self._failed_rounds = 0
-        self._round_seconds = 0.0
+        self._gathering_seconds = 0.0
 
     def put(self, message: Message) -> None:
         """Hand `message` in; from any thread."""
@@ -122,12 +122,12 @@ class Dispatcher:
     def stop_claiming(self) -> None:
         """Claim nothing more and record what runs; from any thread or signal handler."""
         self._is_stopping = True
-        self._inbox.put(None)  # no message, only a reason to look around
+        self._inbox.ring()
 
     def wake(self) -> None:
         """Claim now rather than after the poll interval; from any thread."""
         self._is_woken = True
-        self._inbox.put(None)
+        self._inbox.ring()
 
     @property
     def is_idle(self) -> bool:
@@ -155,9 +155,8 @@ class Dispatcher:
 
     def _refuse_what_is_left(self) -> None:
         """A handler that outlived the grace must not wait for an answer for ever."""
-        with contextlib.suppress(Empty):
-            while True:
-                _refuse(self._inbox.get_nowait())
+        for message in self._inbox.take_what_is_there():
+            _refuse(message)
 
     def _seconds_until_due(self, give_up_at: Sequence[float]) -> float:
         due = [*give_up_at, self._retry_at] if self._failed_rounds else [*give_up_at]
@@ -170,34 +169,23 @@ class Dispatcher:
         return max(0, min(due, default=self._cleanup_at) - time.monotonic())
 
     def _take_in(self, timeout_seconds: float) -> None:
-        """Wait for a message and gather what comes with it; while backing off, wait it out."""
+        """Wait for something to do and gather what comes with it; wait a backoff out."""
         give_up_waiting_at = time.monotonic() + timeout_seconds
-        is_first = True
-        while True:
-            remaining_seconds = give_up_waiting_at - time.monotonic()
-            try:
-                message = (
-                    self._inbox.get(timeout=remaining_seconds)
-                    if (remaining_seconds > 0)
-                    else self._inbox.get_nowait()
-                )
-            except Empty:
-                return
-            if message is not None:
-                self._waiting.append(message)
-            if self._is_woken:
-                self._is_woken = False
-                self._claim_at = 0.0
-            if self._failed_rounds:
-                continue
-            if is_first:
-                is_first = False
-                gathering_seconds = min(
-                    GATHERING_SHARE * self._round_seconds, GATHERING_MAX_SECONDS
-                )
-                give_up_waiting_at = time.monotonic() + gathering_seconds
-            if message is None or len(self._waiting) >= self._busy_count:
-                give_up_waiting_at = 0.0
+        if self._failed_rounds:
+            while (remaining_seconds := give_up_waiting_at - time.monotonic()) > 0:
+                self._waiting += self._inbox.take(remaining_seconds, enough=sys.maxsize)
+            return
+        # Threads that were just given work may be about to end it, all of them.
+        seconds = min(timeout_seconds, self._gathering_seconds)
+        self._waiting += self._inbox.take(seconds, enough=max(1, self._busy_count))
+        if not (self._waiting or self._is_woken or self._is_stopping):
+            self._waiting += self._inbox.take(give_up_waiting_at - time.monotonic())
+            missing = self._busy_count - len(self._waiting)
+            if self._waiting and missing > 0:
+                self._waiting += self._inbox.take(self._gathering_seconds, enough=missing)
+        if self._is_woken:
+            self._is_woken = False
+            self._claim_at = 0.0
 
     def _one_round(self) -> None:
         now = time.monotonic()
@@ -247,7 +235,9 @@ class Dispatcher:
                 self._write_one_by_one(messages)
                 return
             raise
-        self._round_seconds = time.monotonic() - sent_at
+        self._gathering_seconds = min(
+            GATHERING_SHARE * (time.monotonic() - sent_at), GATHERING_MAX_SECONDS
+        )
         logger.debug(
             "Recorded %d of %d, claimed %d for %d free threads",
             len(exchange.recorded),
@@ -417,8 +407,8 @@ def _is_locked(error: BaseException) -> bool:
     return getattr(error.__cause__, "sqlstate", None) == _LOCK_NOT_AVAILABLE
 
 
-def _refuse(message: Message | None) -> None:
-    if message is not None and message.reply is not None:
+def _refuse(message: Message) -> None:
+    if message.reply is not None:
         message.reply.set_result(False)
 
 

@@ -1,14 +1,11 @@
 """Statements in one transaction and one round trip.
 
 The commit and the round trip are what a short transaction costs. psycopg's pipeline
-mode sends BEGIN, the statements and COMMIT together and reads all answers at once. A
-single statement needs none of that where the session is the caller's own, to keep its
-settings and what it prepared.
+mode sends BEGIN, the statements and COMMIT together and reads all answers at once.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 Parameters = Mapping[str, Any]
 Statement = tuple[str, Parameters]
 Rows = list[tuple[Any, ...]]
-
+# Names and values of PostgreSQL's own settings.
 Settings = Mapping[str, str]
 
 # A session that may see a statement again.
@@ -27,13 +24,6 @@ _WAS_USED = "_rowlease_was_used"
 # A transaction-pooled connection answers from whichever server it is given, where a
 # prepared statement of ours may not exist, or may be somebody else's.
 _IS_DIRECT = "_rowlease_is_direct"
-# The settings that a session was given for good.
-_SETTINGS = "_rowlease_settings"
-# When its plans were made, on the monotonic clock.
-_PLANNED_AT = "_rowlease_planned_at"
-# A plan made on an empty table may be a poor one on a full one, and else is kept until
-# the next ANALYZE. Planning takes some milliseconds.
-REPLAN_SECONDS = 5.0
 
 
 def setting(settings: Settings, *, for_the_session: bool = False) -> Statement:
@@ -58,36 +48,6 @@ def run_in_one_transaction(using: str, statements: Sequence[Statement]) -> list[
     return answers[1:-1]
 
 
-def run_in_own_session(using: str, settings: Settings, statement: Statement) -> Rows:
-    """Run `statement` under `settings` on the connection `using`; its rows, all or nothing.
-
-    For a thread that uses this connection for nothing that `settings` could harm: where
-    no pooler is between, they are in force for the session from the first call on, and
-    the statement is a transaction by itself. Raises Django's database errors.
-    """
-    connection = connections[using]
-    if not connection.in_atomic_block:
-        connection.ensure_connection()
-        raw: psycopg.Connection[Any] = connection.connection
-        with connection.wrap_database_errors:
-            if raw.autocommit and _is_direct(raw):
-                raw.prepare_threshold = 0
-                _prepare_session(raw, settings)
-                return psycopg.Cursor(raw).execute(*statement).fetchall()
-    return run_in_one_transaction(using, [setting(settings), statement])[1]
-
-
-def _prepare_session(raw: psycopg.Connection[Any], settings: Settings) -> None:
-    now = time.monotonic()
-    if getattr(raw, _SETTINGS, None) != settings:
-        psycopg.Cursor(raw).execute(*setting(settings, for_the_session=True))
-        setattr(raw, _SETTINGS, settings)
-        setattr(raw, _PLANNED_AT, now)
-    elif now - getattr(raw, _PLANNED_AT) > REPLAN_SECONDS:
-        psycopg.Cursor(raw).execute("DISCARD PLANS", prepare=False)
-        setattr(raw, _PLANNED_AT, now)
-
-
 def run_alone(using: str, statement: Statement) -> Rows:
     """Run `statement` on the connection `using`, as a part of the caller's transaction or as
     one by itself; its rows.
@@ -107,7 +67,7 @@ def run_alone(using: str, statement: Statement) -> Rows:
         before = raw.prepare_threshold
         if not getattr(raw, _WAS_USED, False):
             setattr(raw, _WAS_USED, True)
-        elif _is_direct(raw):
+        elif is_direct(raw):
             # For this statement alone; what else uses the connection is the caller's.
             raw.prepare_threshold = 0
         try:
@@ -119,7 +79,7 @@ def run_alone(using: str, statement: Statement) -> Rows:
 def _pipelined(connection: BaseDatabaseWrapper, statements: Sequence[Statement]) -> list[Rows]:
     raw: psycopg.Connection[Any] = connection.connection
     with connection.wrap_database_errors:
-        if _is_direct(raw):
+        if is_direct(raw):
             # Django switches prepared statements off on every connection.
             raw.prepare_threshold = 0
         try:
@@ -145,7 +105,7 @@ def _roll_back(raw: psycopg.Connection[Any]) -> None:
         raw.close()
 
 
-def _is_direct(raw: psycopg.Connection[Any]) -> bool:
+def is_direct(raw: psycopg.Connection[Any]) -> bool:
     """Whether no pooler stands between us and the server, asked once a connection.
 
     A pooler makes up the backend id it announces, since the backend behind it

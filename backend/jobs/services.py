@@ -22,7 +22,8 @@ from jobs.errors import CreateContended, InvalidJob, JobNotFound, TransitionRefu
 from jobs.lifecycle import TRANSITIONS, EventType, Status
 from jobs.models import Job, JobEvent, new_job_id
 from jobs.new_jobs import MAX_AT_ONCE, CheckedJob, NewJob, all_checked, as_json, checked
-from jobs.pipeline import Statement, run_alone, run_in_one_transaction, run_in_own_session, setting
+from jobs.own_session import run_in_own_session
+from jobs.pipeline import Statement, run_alone, run_in_one_transaction, setting
 from jobs.records import Owner, Record, clean_lease_seconds
 from jobs.storable import is_storable_text
 from jobs.wakeup import tell_workers

@@ -56,9 +56,9 @@ def test_behind_a_pooler_nothing_is_prepared(monkeypatch: pytest.MonkeyPatch) ->
 def test_whether_the_connection_is_direct_is_asked_once() -> None:
     connection.ensure_connection()
     raw: Any = connection.connection
-    assert pipeline._is_direct(raw)
+    assert pipeline.is_direct(raw)
     setattr(raw, pipeline._IS_DIRECT, False)
-    assert not pipeline._is_direct(raw)
+    assert not pipeline.is_direct(raw)
 
 
 def test_the_answers_come_in_the_order_of_the_statements() -> None:
