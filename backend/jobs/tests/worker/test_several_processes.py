@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection, connections
 from django.test import override_settings
 
 from jobs.lifecycle import Status
 from jobs.models import Job
+from jobs.processes import _let_go_of_the_database
 from jobs.tests.worker.support import (
     WorkerProcess,
     create,
@@ -83,6 +86,17 @@ def test_when_the_parent_is_killed_a_running_handler_finishes_and_nobody_is_left
         assert parent.log().count("Stopped; nothing was left running") == 2
     assert {job.status for job in ended(*running)} == {Status.SUCCEEDED}
     assert Job.objects.get(pk=after.pk).status == Status.QUEUED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_the_project_opened_while_it_was_set_up_is_closed_before_a_fork() -> None:
+    with ThreadPoolExecutor(1) as another_thread:
+        another_thread.submit(lambda: connection.ensure_connection()).result()
+        assert other_sessions() == 1
+        another_thread.submit(_let_go_of_the_database).result()
+        wait_until(lambda: other_sessions() == 0, "the session to end")
+        left = another_thread.submit(lambda: connections.all(initialized_only=True)).result()
+    assert left == []
 
 
 @override_settings(JOB_WORKER_PROCESSES=2)
