@@ -82,7 +82,7 @@ PEERS = (
         settings={
             "4": "batches of 2, at most 4 tasks: it wants twice the batch",
             "16": "batches of 8, at most 16 tasks",
-            "documented": "`pgq run`: batches of 10, any number of tasks",
+            "documented": "as `pgq run`: batches of 10, any number of tasks",
             "best": "batches of 100, any number of tasks",
         },
         jobs=_jobs(8_000, 15_000, 25_000, 60_000),
@@ -135,10 +135,10 @@ PEERS = (
         title="django-tasks-db",
         package="django-tasks-db",
         adapter="on_django",
-        remaining="SELECT count(*) FROM django_tasks_db_dbtaskresult "
+        remaining="SELECT count(*) FROM django_tasks_database_dbtaskresult "
         "WHERE status IN ('READY', 'RUNNING')",
-        empty="TRUNCATE django_tasks_db_dbtaskresult",
-        table="django_tasks_db_dbtaskresult",
+        empty="TRUNCATE django_tasks_database_dbtaskresult",
+        table="django_tasks_database_dbtaskresult",
         due={"id": "gen_random_uuid()", "priority": "n % 40 - 50"},
         later={"id": "gen_random_uuid()", "priority": "1 + n % 40", "run_after": _SOON},
         leaves_out="no lease, no retry, no fence, no events: a worker that dies leaves its task "

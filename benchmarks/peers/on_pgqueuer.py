@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from benchmarks.peers.protocol import answer, call, chunks, database_url, program
-
-APP = "benchmarks.peers.on_pgqueuer:main"
 
 
 @asynccontextmanager
@@ -44,19 +43,36 @@ def enqueue(number: int) -> None:
     asyncio.run(run())
 
 
-def _run(*arguments: str) -> list[list[str]]:
-    return [[program("pgq"), "run", APP, *arguments]]
+def serve(batch_size: int, max_concurrent_tasks: int | None) -> None:
+    """What `pgq run` does, called as its documentation offers beside the command line.
+
+    The command itself fails with the newest version of its command-line library, which
+    hands it the log level as a string.
+    """
+    import uvloop  # type: ignore[import-not-found]
+    from pgqueuer.adapters.cli import supervisor  # type: ignore[import-not-found]
+
+    limit = max_concurrent_tasks
+    uvloop.run(supervisor.run(main, batch_size=batch_size, max_concurrent_tasks=limit))
+
+
+def _run(batch_size: int, max_concurrent_tasks: int = 0) -> list[list[str]]:
+    module = [sys.executable, "-m", "benchmarks.peers.on_pgqueuer", "serve"]
+    return [[*module, str(batch_size), str(max_concurrent_tasks)]]
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        serve(int(sys.argv[2]), int(sys.argv[3]) or None)
+        sys.exit()
     answer(
         prepare,
         enqueue,
         {
             # It wants at least twice the batch.
-            "4": _run("--batch-size", "2", "--max-concurrent-tasks", "4"),
-            "16": _run("--batch-size", "8", "--max-concurrent-tasks", "16"),
-            "documented": _run(),
-            "best": _run("--batch-size", "100"),
+            "4": _run(2, 4),
+            "16": _run(8, 16),
+            "documented": _run(10),
+            "best": _run(100),
         },
     )

@@ -16,6 +16,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import psycopg
+
 from benchmarks import ground
 from benchmarks.peers.environments import Unavailable
 from benchmarks.peers.known import Peer
@@ -67,7 +69,13 @@ class Racer:
         return number / float(answer["seconds"])
 
     def raced(self, setting: str, jobs: int, seconds: float, *, behind_many: bool = False) -> float:
-        """Jobs per second of its worker at `setting`."""
+        """Jobs per second of its worker at `setting`. Raises `Unavailable` where it cannot."""
+        try:
+            return self._raced(setting, jobs, seconds, behind_many)
+        except psycopg.Error as error:
+            raise Unavailable(f"its tables: {str(error).splitlines()[0]}") from error
+
+    def _raced(self, setting: str, jobs: int, seconds: float, behind_many: bool) -> float:
         if behind_many:
             self.enqueued(200)
             self._copy_many()
