@@ -1,4 +1,4 @@
-"""Run as a program: a parent of workers that do nothing but what their name says.
+"""Run as a program: a parent of workers that do nothing but what their class says.
 
 No database and no project, so that it starts in a moment. Prints a line for whatever
 happens to a worker.
@@ -28,6 +28,7 @@ def say(text: str) -> None:
 class Fake:
     """Stops when told to, and once the file named on the command line is there."""
 
+    processes = 2
     exit_code = 0
 
     def __init__(self) -> None:
@@ -58,6 +59,8 @@ class LeavesHandlersBehind(Fake):
 class CannotBeMade(Fake):
     """Its settings are wrong."""
 
+    processes = 1
+
     def __init__(self) -> None:
         say("is made")
         raise ValueError("JOB_SOMETHING must be a whole number")
@@ -65,6 +68,8 @@ class CannotBeMade(Fake):
 
 class StopsByItself(Fake):
     """As if somebody had stopped it alone."""
+
+    processes = 1
 
     def run(self) -> int:
         """End at once, and well."""
@@ -75,4 +80,5 @@ class StopsByItself(Fake):
 if __name__ == "__main__":
     random.seed(1)
     uuid_utils.compat.uuid7()
-    sys.exit(Parent(2, globals()[sys.argv[1]]).run())
+    kind = globals()[sys.argv[1]]
+    sys.exit(Parent(kind.processes, kind).run())
