@@ -215,4 +215,6 @@ def test_notifications_are_used_where_the_pooler_keeps_a_session_and_else_not(
     assert (HEARD in caplog.text, IN_VAIN in caplog.text) == (is_kept, not is_kept)
     if not is_kept:
         assert wakes.count == 0
+        # Seen before anything was listened for, so that no session is left that does.
+        assert "(a pooler gives each transaction another session)" in caplog.text
         assert "Let it connect to PostgreSQL itself, or set JOB_WORKER_WAKEUP=poll." in caplog.text
