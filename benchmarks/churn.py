@@ -40,8 +40,13 @@ HELD_SHARE = 0.7
 DEFAULTS = "PostgreSQL's defaults"
 HELD = "another session's snapshot held"
 WAYS = {"settings": OURS, "defaults": DEFAULTS, "held": HELD}
-# 50 and a fifth of the rows: what PostgreSQL waits for in a table of ten million.
-DEFAULT_THRESHOLD_OF_TEN_MILLION = 2_000_050
+# A fifth of the rows and some: what PostgreSQL waits for in a table of ten million.
+OF_TEN_MILLION = {
+    "autovacuum_vacuum_scale_factor": 0,
+    "autovacuum_vacuum_threshold": 2_000_050,
+    "autovacuum_vacuum_insert_scale_factor": 0,
+    "autovacuum_vacuum_insert_threshold": 2_001_000,
+}
 
 
 def main() -> None:
@@ -111,7 +116,7 @@ def churned(way: str, seconds: int, rate: int, progress: Progress | _Said) -> It
     ground.query("TRUNCATE jobs_jobevent, jobs_job RESTART IDENTITY")
     _set_tables(way)
     sampler = Sampler()
-    # With no retry delay to speak of, so that retries fall into the time that is watched.
+    # With a short retry delay, so that retries fall into the time that is watched.
     worker = ground.worker(
         THREADS, JOB_WORKER_BACKOFF_BASE_SECONDS="2", JOB_WORKER_LOG_LEVEL="CRITICAL"
     )
@@ -148,12 +153,11 @@ def _set_tables(way: str) -> None:
     """Put the migration's settings in force, or those that there would be without it."""
     health = importlib.import_module("jobs.migrations.0002_table_health")
     for table in health.SETTINGS:
+        ground.query(f"ALTER TABLE {table} RESET ({', '.join(OF_TEN_MILLION)})")
         ground.query(health.take_back(table) if way == DEFAULTS else health.put(table))
     if way == DEFAULTS:
-        ground.query(
-            "ALTER TABLE jobs_job SET (autovacuum_vacuum_scale_factor = 0, "
-            f"autovacuum_vacuum_threshold = {DEFAULT_THRESHOLD_OF_TEN_MILLION})"
-        )
+        large = ", ".join(f"{name} = {value}" for name, value in OF_TEN_MILLION.items())
+        ground.query(f"ALTER TABLE jobs_job SET ({large})")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""How PostgreSQL stores and vacuums the two tables; docs/decisions/0018 has the numbers.
+"""How PostgreSQL stores and vacuums the two tables; docs/decisions/0020 has the numbers.
 
 Takes a SHARE UPDATE EXCLUSIVE lock on each table for a moment: it waits for a VACUUM or
 an ANALYZE that runs there, and neither reads nor writes wait for it. Nothing is
