@@ -55,7 +55,8 @@ def main() -> None:
             print(report.in_one_line(figure), flush=True)
             taken.append(figure)
         progress.clear()
-        title = f"Rowlease{', a quick run' if options.quick else ''}: {rounds} rounds"
+        title = f"Rowlease{', a quick run' if options.quick else ''}: "
+        title += report.count_of(rounds, "round")
         paths = report.write(options.name, title, taken, conditions)
     ground.drop_database(ground.DATABASE)
     print(f"{time.monotonic() - started_at:.0f} s; written:", *(path.name for path in paths))

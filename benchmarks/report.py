@@ -80,12 +80,29 @@ def table(figures: Sequence[Figure]) -> list[str]:
             first = number == 0
             ratio = figure.ratio
             rows.append(
-                f"| {figure.name if first else ''} | {_named(series, figure)} | "
+                f"| {figure.name if first else ''} | {_who(series.name)} | "
                 f"{number_of(series.median)} {figure.unit} | {_spread(series)} | "
                 f"{'' if ratio is None or not first else f'{ratio:.2f}'} | "
                 f"{'; '.join(map(str, _aims(figure, series, first)))} |"
             )
     return rows
+
+
+def matrix(figures: Sequence[Figure]) -> list[str]:
+    """One row for each name, one column a figure: medians alone, to look along."""
+    names = dict.fromkeys(series.name for figure in figures for series in figure.series)
+    rows = ["| who | " + " | ".join(figure.name for figure in figures) + " |"]
+    rows.append("|---" + "|--:" * len(figures) + "|")
+    for name in names:
+        found = [figure.named(name) for figure in figures]
+        cells = (number_of(series.median) if series else "" for series in found)
+        rows.append(f"| {_who(name)} | {' | '.join(cells)} |")
+    return rows
+
+
+def count_of(number: int, noun: str) -> str:
+    """`1 round`, `3 rounds`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def in_one_line(figure: Figure) -> str:
@@ -100,8 +117,8 @@ def number_of(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _named(series: Series, figure: Figure) -> str:
-    return "pgbench, the limit" if series.name == LIMIT else series.name
+def _who(name: str) -> str:
+    return "pgbench, the limit" if name == LIMIT else name
 
 
 def _spread(series: Series) -> str:

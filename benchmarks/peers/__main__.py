@@ -190,7 +190,8 @@ def write(
     """The three files."""
     from benchmarks import machine, report
 
-    lines = ["## What each rate leaves out", "", "| who | version | leaves out |", "|---|---|---|"]
+    lines = ["## Side by side", "", *report.matrix(figures), "", "## What each rate leaves out", ""]
+    lines += ["| who | version | leaves out |", "|---|---|---|"]
     lines += [
         f"| {racer.peer.title} | {versions[racer.peer.title]} | {racer.peer.leaves_out} |"
         for racer in racers
@@ -205,7 +206,7 @@ def write(
         lines += [f"- {what}: {why}." for what, why in missing.items()]
         for what, why in missing.items():
             print(f"{what}: {why}", file=sys.stderr)
-    title = f"Rowlease and its peers, {rounds} interleaved rounds"
+    title = f"Rowlease and its peers, {report.count_of(rounds, 'interleaved round')}"
     report.write(name, title, figures, machine.conditions(), lines)
 
 
