@@ -6,8 +6,13 @@
 -- of them: 1,917 buffers past 200,000 over 40 priorities, where 18's skip scan needs
 -- 146. `level` is a loose index scan: it steps from one priority that occurs to the
 -- next lower one, one descent each, and `due` reads that priority's due rows from
--- the left. 340 buffers there, on every version, and 25 to 30 behind 1,000 to
+-- the left. 196 buffers there, on every version, and 25 to 30 behind 1,000 to
 -- 200,000 ready jobs, the same as the plain query, so it is the only one.
+--
+-- Claimed jobs leave dead entries at the left, until a VACUUM. `level` has walked over
+-- them when it knows its first row, so `due` begins there and not at the left again: 168
+-- buffers instead of 310 after 20,000 claims; and a priority whose first row is not due
+-- is not looked at twice, 213 instead of 333 past 100,000 future jobs.
 --
 -- Both are pulled row by row: once the outer LIMIT is met no further level is
 -- looked at and no further row is locked. A sort anywhere would break that, and a
@@ -30,22 +35,22 @@
 --
 -- The event's id is drawn in RETURNING, since the attempt's fencing token is that id
 -- and joining the inserted events back costs n * n without statistics.
-WITH RECURSIVE level (priority) AS (
+WITH RECURSIVE level (priority, available_at, created_at, id) AS (
     (
-        SELECT j.priority FROM jobs_job AS j
+        SELECT j.priority, j.available_at, j.created_at, j.id FROM jobs_job AS j
         WHERE j.status = $source_of_claimed
-        ORDER BY j.priority DESC
+        ORDER BY j.priority DESC, j.available_at, j.created_at, j.id
         LIMIT 1
     )
     UNION ALL
-    SELECT (
-        SELECT j.priority FROM jobs_job AS j
-        WHERE j.status = $source_of_claimed AND j.priority < level.priority
-        ORDER BY j.priority DESC
-        LIMIT 1
-    )
+    SELECT next.priority, next.available_at, next.created_at, next.id
     FROM level
-    WHERE level.priority IS NOT NULL
+    CROSS JOIN LATERAL (
+        SELECT j.priority, j.available_at, j.created_at, j.id FROM jobs_job AS j
+        WHERE j.status = $source_of_claimed AND j.priority < level.priority
+        ORDER BY j.priority DESC, j.available_at, j.created_at, j.id
+        LIMIT 1
+    ) AS next
 ),
 picked AS MATERIALIZED (
     SELECT due.ctid
@@ -54,13 +59,15 @@ picked AS MATERIALIZED (
         SELECT j.ctid FROM jobs_job AS j
         WHERE j.status = $source_of_claimed
             AND j.priority = level.priority
+            AND (j.available_at, j.created_at, j.id)
+                >= (level.available_at, level.created_at, level.id)
             AND j.available_at <= statement_timestamp()
             AND j.attempts < j.max_attempts
         ORDER BY j.available_at, j.created_at, j.id
         LIMIT cardinality(%(worker_ids)s::text[])
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS due
-    WHERE level.priority IS NOT NULL
+    WHERE level.available_at <= statement_timestamp()
     LIMIT cardinality(%(worker_ids)s::text[])
 ),
 claimed AS (

@@ -12,11 +12,13 @@ from jobs.lifecycle import Status
 from jobs.tests.plans.explain import WAYS, Plan, Prepared, explained
 from jobs.tests.support import load, sql, workers
 
-SMALL, LARGE = 1_000, 200_000
+# Large enough that whoever reads all of it, or all that is due, touches several times
+# what is allowed; the numbers in `claim.sql` were measured with four times as many.
+SMALL, LARGE = 1_000, 50_000
 BATCHES = (1, 16, 64)
 # The index descents, the row's old and new version in five indexes, and the event's.
 MOST_FOR_ONE_JOB = 45
-MOST_BEHIND_THE_FUTURE = 400
+MOST_BEHIND_THE_FUTURE = 260
 
 # The last is there for what the same statement records, and for nothing here.
 INDEXES = {"job_claim_idx", "jobs_job_pkey", "job_event_job_id_idx"}
@@ -48,7 +50,7 @@ def assert_bounded(found: dict[tuple[str, int], int], before_the_first: int) -> 
 
 
 @pytest.mark.parametrize("analysed", ["never", "while small"])
-def test_a_claim_among_200_000_ready_jobs_costs_what_one_among_1_000_does(analysed: str) -> None:
+def test_a_claim_among_50_000_ready_jobs_costs_what_one_among_1_000_does(analysed: str) -> None:
     load(SMALL)
     if analysed == "while small":
         sql("ANALYZE jobs_job")
@@ -62,7 +64,7 @@ def test_a_claim_among_200_000_ready_jobs_costs_what_one_among_1_000_does(analys
 
 
 @pytest.mark.parametrize("analysed", ["never", "while small"])
-def test_a_claim_behind_200_000_future_jobs_of_40_better_priorities_is_bounded(
+def test_a_claim_behind_50_000_future_jobs_of_40_better_priorities_is_bounded(
     analysed: str,
 ) -> None:
     load(100)
@@ -90,20 +92,20 @@ def test_a_claim_prepared_on_a_small_table_is_still_good_on_a_large_one(
     at_first: int, analysed: bool
 ) -> None:
     """A dispatcher prepares it when it starts, on a new installation's empty table; it
-    used to read all 200,000 rows for each job until the next ANALYZE."""
+    used to read the whole table for each job until the next ANALYZE."""
     load(at_first)
     if analysed:
         sql("ANALYZE jobs_job")
     with Prepared(services._EXCHANGE, only_look_ups=True, plan_cache_mode="auto") as prepared:
         for _ in range(4):
             prepared.explained(parameters(1))
-        load(LARGE // 8)
+        load(LARGE // 2)
         found = {("auto", batch): prepared.explained(parameters(batch)) for batch in BATCHES}
     assert_bounded({key: plan.buffers for key, plan in found.items()}, before_the_first=60)
 
 
 def test_jobs_in_other_statuses_are_not_looked_at() -> None:
-    load(LARGE // 8, status=Status.SUCCEEDED, priority="99")
-    load(LARGE // 8, status=Status.FAILED, priority="99")
+    load(LARGE // 2, status=Status.SUCCEEDED, priority="99")
+    load(LARGE // 2, status=Status.FAILED, priority="99")
     load(10)
     assert_bounded(costs(), before_the_first=40)

@@ -98,13 +98,13 @@ def retry(count: int, statement: str) -> int:
     return writing(statement, {"job_ids": ids, "as_of": None})
 
 
-def create(count: int) -> int:
-    """So many jobs are created, each with a key."""
+def create(count: int, *, with_keys: bool = True) -> int:
+    """So many jobs are created."""
     made = [
         {
             "id": str(new_job_id()), "type": "demo.success", "payload": {"n": number},
             "priority": 50, "available_at": None, "max_attempts": 3,
-            "idempotency_key": f"new-{number}",
+            "idempotency_key": f"new-{number}" if with_keys else None,
         }
         for number in range(count)
     ]  # fmt: skip
@@ -185,6 +185,7 @@ GUARDS = {
     "retry one": Guard(60, lambda: retry(1, services._RETRY_ONE), (JOB,), ("retry",)),
     "retry 16": Guard(1_200, lambda: retry(16, services._RETRY_MANY), (JOB,), ("retry",)),
     "create one": Guard(120, lambda: create(1), (KEY,), ("create",)),
+    "create without a key": Guard(120, lambda: create(1, with_keys=False), (), ("create",)),
     "create 100": Guard(5_000, lambda: create(100), (KEY,), ("create",)),
     "create with a known key": Guard(120, known_key, (KEY,), ("create",)),
     "wake": Guard(60, wake, (CLAIM,), ("wake",)),

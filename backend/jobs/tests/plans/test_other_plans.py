@@ -10,7 +10,7 @@ import pytest
 
 from jobs import services
 from jobs.lifecycle import Status
-from jobs.models import Job, new_job_id
+from jobs.models import Job
 from jobs.records import Owner, Record
 from jobs.tests.plans.explain import WAYS, Prepared, explained
 from jobs.tests.support import WORKER, load, sql
@@ -120,21 +120,3 @@ def test_a_retry_finds_its_job_by_the_primary_key(analysed: str) -> None:
     print(plan.buffers)
     assert plan.scans == {"jobs_job_pkey"}
     assert plan.buffers <= 80
-
-
-def test_a_create_costs_the_same_in_a_large_table_with_and_without_a_key() -> None:
-    load(LARGE)
-    for key in (None, "k"):
-        parameters = {
-            "id": new_job_id(),
-            "type": "demo.success",
-            "payload": "{}",
-            "priority": 50,
-            "available_at": None,
-            "max_attempts": 3,
-            "idempotency_key": key,
-        }
-        plan = explained(services._CREATE, parameters)
-        print(plan.buffers)
-        assert plan.scans == set()
-        assert plan.buffers <= 80
