@@ -6,6 +6,7 @@ mode sends BEGIN, the statements and COMMIT together and reads all answers at on
 
 from __future__ import annotations
 
+import select
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,9 +58,11 @@ def run_alone(using: str, statement: Statement) -> Rows:
     round trip each, which the only statement of a short connection would not win back.
     Raises Django's database errors.
     """
-    connection = connections[using]
+    connection: Any = connections[using]
     connection.validate_thread_sharing()
     connection.validate_no_broken_transaction()
+    if connection.connection is not None and _is_quiet(connection.connection):
+        connection.health_check_done = True
     connection.close_if_health_check_failed()
     connection.ensure_connection()
     raw: psycopg.Connection[Any] = connection.connection
@@ -74,6 +77,21 @@ def run_alone(using: str, statement: Statement) -> Rows:
             return psycopg.Cursor(raw).execute(*statement).fetchall()
         finally:
             raw.prepare_threshold = before
+
+
+def _is_quiet(raw: psycopg.Connection[Any]) -> bool:
+    """Whether the session is open and nothing has come from the server since its last answer.
+
+    A server that stops says goodbye and closes its end, which a look at the socket shows.
+    Where nothing came, Django's check would ask only to hear that all is well: a round trip
+    before each request's own one. A server that vanished without a word is noticed by
+    neither before a time limit is.
+    """
+    if raw.closed:
+        return False
+    looked = select.poll()
+    looked.register(raw.fileno(), select.POLLIN)
+    return not looked.poll(0)
 
 
 def _pipelined(connection: BaseDatabaseWrapper, statements: Sequence[Statement]) -> list[Rows]:

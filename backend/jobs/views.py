@@ -5,6 +5,7 @@ Nothing is touched in the database but inside `answer_in_time`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any
@@ -19,7 +20,8 @@ from django.utils.timezone import get_current_timezone_name
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from rest_framework import status
 from rest_framework.exceptions import ValidationError
-from rest_framework.renderers import JSONRenderer
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
@@ -54,6 +56,9 @@ from jobs.serializers import (
 API_DEADLINE_SECONDS = 2.3
 
 
+_TAKES_JSON = frozenset(("*/*", "application/json", "application/json, */*"))
+
+
 def answer_in_time() -> AbstractContextManager[None]:
     """The limit on what one request does with the database."""
     return database_deadline(API_DEADLINE_SECONDS)
@@ -70,11 +75,29 @@ class ContractView(APIView):
         return exception_handler
 
 
+class UsualNegotiation(DefaultContentNegotiation):
+    """REST framework's own, which is spared where the client takes what there is."""
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        """The renderer, and the media type of the answer."""
+        meta = request.META
+        if not meta.get("QUERY_STRING") and meta.get("HTTP_ACCEPT", "*/*") in _TAKES_JSON:
+            renderer = next(iter(renderers))
+            return renderer, str(renderer.media_type)
+        chosen: tuple[BaseRenderer, str] = super().select_renderer(
+            request, renderers, format_suffix
+        )
+        return chosen
+
+
 class QueueView(ContractView):
     """What all views of the API share."""
 
     renderer_classes = (JSONRenderer,)
     parser_classes = (StrictJSONParser,)
+    content_negotiation_class = UsualNegotiation
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         """A request whose query is read as UTF-8, whatever charset its body claims."""
@@ -178,7 +201,7 @@ class JobsView(QueueView):
             JOB.to_representation(job), status.HTTP_201_CREATED if created else status.HTTP_200_OK
         )
         if created:
-            response["Location"] = request.build_absolute_uri(reverse("jobs:job", args=[job.pk]))
+            response["Location"] = request.build_absolute_uri(f"{request.path}{job.pk}/")
         else:
             response["Idempotent-Replay"] = "true"
         if not same:

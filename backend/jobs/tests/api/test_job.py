@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +15,9 @@ from django.utils import timezone
 from jobs import selectors, services
 from jobs.lifecycle import EventType, Status
 from jobs.models import Job, JobEvent
+from jobs.serializers import JOB, JobSerializer
 from jobs.tests.api.conftest import UNKNOWN_ID, Post
+from jobs.tests.support import failed, queued, running, succeeded
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +38,27 @@ def failed_job(post: Post) -> dict[str, Any]:
 
 def rows() -> tuple[list[Any], list[Any]]:
     return list(Job.objects.values().order_by("pk")), list(JobEvent.objects.values().order_by("pk"))
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tehran", "UTC", "America/St_Johns"])
+def test_a_job_is_spelled_as_the_fields_of_rest_framework_spell_it(zone: str) -> None:
+    moments = [datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC)]
+    made = [queued(payload={"a": [1.5, None]}, available_at=moment) for moment in moments]
+    jobs = [*made, running(idempotency_key="k"), succeeded(), failed()]
+    with timezone.override(zone):
+        for job in jobs:
+            by_its_fields = super(JobSerializer, JOB).to_representation(job)
+            assert JOB.to_representation(job) == by_its_fields
+            assert [*JOB.to_representation(job)] == [*by_its_fields]
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"), [("application/json", 200), ("text/html, */*;q=0.1", 200), ("a/b", 406)]
+)
+def test_json_is_what_there_is(accept: str, status: int, api: Client) -> None:
+    response = api.get("/api/jobs/stats/", headers={"accept": accept})
+    assert response.status_code == status
+    assert response["Content-Type"] == "application/json"
 
 
 @pytest.mark.parametrize("call", ["", "events/", "retry/"])

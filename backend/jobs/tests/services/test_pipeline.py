@@ -43,6 +43,44 @@ def test_a_direct_connection_prepares_each_statement_once() -> None:
 
 
 @pytest.mark.usefixtures("fresh_connection")
+def test_the_only_statement_of_a_connection_is_not_prepared() -> None:
+    queued()
+    assert prepared() == 0
+    queued()
+    assert prepared() == 1
+    # What others send on this connection is theirs to prepare, or not.
+    assert connection.connection.prepare_threshold is None
+
+
+@pytest.fixture
+def kept_connection(fresh_connection: None, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A session as a request finds it that an earlier one has left."""
+    monkeypatch.setitem(connection.settings_dict, "CONN_HEALTH_CHECKS", True)
+    monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", None)
+    queued()
+    connection.close_if_unusable_or_obsolete()
+    return connection.connection
+
+
+def test_a_kept_connection_that_is_quiet_is_not_asked_how_it_is(
+    kept_connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "is_usable", lambda: pytest.fail("it was asked"))
+    queued()
+    assert connection.connection is kept_connection
+
+
+def test_a_kept_connection_that_the_server_closed_is_replaced_before_it_is_used(
+    kept_connection: Any,
+) -> None:
+    with psycopg.connect(**_address(kept_connection)) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [kept_connection.info.backend_pid])
+    queued()
+    assert connection.connection is not kept_connection
+    assert kept_connection.closed
+
+
+@pytest.mark.usefixtures("fresh_connection")
 def test_behind_a_pooler_nothing_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pooler makes up the backend id that it announces."""
     monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", property(lambda info: 1))
