@@ -40,6 +40,9 @@ STATEMENT_DEADLINE_SECONDS = 15
 RECONNECT_FIRST_SECONDS = 0.1
 RECONNECT_MAX_SECONDS = 5.0
 
+# What part of an interval is waited, so that processes started together drift apart.
+SPREAD = (0.9, 1.0)
+
 # How long a round waits for further outcomes, in parts of what the last one took. Handlers
 # that end at about the same time share a round then; one that runs on delays the others'
 # outcomes by no more than this.
@@ -251,9 +254,12 @@ class Dispatcher:
             slot = self._free.pop(claimed.owner.worker_id)
             self._busy_count += 1
             slot.run(claimed, sent_at + self._lease_seconds)
-        if slots:
-            # Where something was claimable there may be more by now.
-            self._claim_at = sent_at if exchange.claimed else sent_at + self._poll_seconds
+        if slots and exchange.claimed:
+            # Where something was claimable there may be more by now; but first let the
+            # threads begin.
+            self._claim_at = time.monotonic() + self._gathering_seconds
+        elif slots:
+            self._claim_at = sent_at + self._poll_seconds * random.uniform(*SPREAD)
 
     def _settle(self, message: Message, held: bool) -> None:
         """Finish with a message that was sent and answered; raises nothing."""
@@ -365,8 +371,7 @@ class Dispatcher:
         for job in moved:
             logger.warning("Took job %s back: %s (now %s)", job.pk, job.last_error, job.status)
         more_is_likely = len(moved) == self._cleanup_batch_size
-        # Spread out, so that processes started together do not clean together.
-        wait_seconds = self._cleanup_seconds * random.uniform(0.9, 1.0)
+        wait_seconds = self._cleanup_seconds * random.uniform(*SPREAD)
         self._cleanup_at = time.monotonic() + (0 if more_is_likely else wait_seconds)
 
     def _is_passing(self, error: BaseException) -> bool:
