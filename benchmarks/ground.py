@@ -22,6 +22,9 @@ POLL_SECONDS = 0.05
 # How many jobs wait behind, or before, those that are measured.
 BACKLOG = 200_000
 
+# Connections that are kept for as long as this process lives.
+_held: list[Any] = []
+
 _TRUNCATE = "TRUNCATE jobs_jobevent, jobs_job RESTART IDENTITY"
 # The n-th job has the n-th id and is the n-th to be claimed: pgbench counts on it.
 _INSERT = """
@@ -34,15 +37,30 @@ FROM generate_series({first}, {last}) AS n
 
 
 def set_up() -> None:
-    """Make the database anew, migrate it, and set Django up for this process."""
+    """Make the database anew, migrate it, and set Django up for this process.
+
+    Raises `SystemExit` where another run is at work on the same server.
+    """
     import django
 
+    be_the_only_one()
     os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.settings"
     os.environ["ENABLE_DJANGO_DEBUG_TOOLBAR"] = "false"
     make_database(DATABASE)
     os.environ["POSTGRES_DB"] = DATABASE
     manage("migrate", "--verbosity", "0")
     django.setup()
+
+
+def be_the_only_one() -> None:
+    """Two runs would take each other's databases, and each other's time."""
+    import psycopg
+
+    connection = psycopg.connect(conninfo("postgres"), autocommit=True)
+    row = connection.execute("SELECT pg_try_advisory_lock(hashtext('rowlease_bench'))").fetchone()
+    if row is None or not row[0]:
+        raise SystemExit("Another benchmark runs on this server; wait for it, or end it.")
+    _held.append(connection)
 
 
 def make_database(name: str) -> None:
