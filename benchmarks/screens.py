@@ -19,7 +19,7 @@ RARE = "no-such-thing"
 
 
 def main() -> None:
-    """Print the table; exit 1 where a screen is over the limit, or reads a whole table."""
+    """Print the table; exit 1 where a screen is over the limit, or reads half of a table."""
     set_up("screens")
     print(database())
     print("\n| screen | address | statements | buffers | ms |\n|---|---|---|---|---|")
@@ -27,7 +27,7 @@ def main() -> None:
     for name, address in addresses():
         found = cost(address)
         dearest = max(dearest, found.buffers)
-        scans += [f"{address} reads the whole of {table}." for table in found.scans]
+        scans += [f"{address} reads {table} in its own order." for table in found.scans]
         print(
             f"| {name} | `{address}` | {found.statements} | {found.buffers:,} "
             f"| {found.milliseconds:,.1f} |",

@@ -134,6 +134,14 @@ class Job(models.Model):
                 name="jobs_job_status_idx",
                 condition=Q(status=Status.FAILED.value),
             ),
+            # What waits for another attempt. No other index has attempts, and to look at
+            # each of 93,000 queued jobs among ten million took seconds; a job that succeeds
+            # at once never stands in it.
+            models.Index(
+                fields=("created_at", "id"),
+                name="job_retry_idx",
+                condition=Q(status=Status.QUEUED.value, attempts__gt=0),
+            ),
         )
 
     def __str__(self) -> str:

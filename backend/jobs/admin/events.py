@@ -79,6 +79,10 @@ class JobEventAdmin(ReadOnlyAdmin):
         """Its first words."""
         return cell(event.short_message, limits.LIST_CHARS)
 
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        """By id; of one job's events in the order of their index, which is the same."""
+        return ("-job_id", "-id") if request.GET.get(JobFilter.parameter_name) else ("-id",)
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[JobEvent]:
         """Without data, and with a message cut to what a list shows."""
         return _with_job_type(JobEvent.objects.defer("data", "message")).annotate(

@@ -124,4 +124,7 @@ class JobFilter(TextFilter):
         if not text:
             return queryset
         job_id = as_uuid(text)
-        return queryset.none() if job_id is None else queryset.filter(job_id=job_id)
+        if job_id is None:
+            return queryset.none()
+        # As `selectors.events_of` says it; the list's order goes with it.
+        return queryset.filter(job_id__gte=job_id, job_id__lte=job_id)

@@ -8,20 +8,20 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
+from jobs import selectors
 from jobs.admin import limits
 from jobs.admin.badges import event_badge, status_badge
 from jobs.admin.cut import events_with_texts
 from jobs.admin.text import plain, section
 from jobs.admin.times import dated, moment
 from jobs.display import short_id, shown
-from jobs.models import JobEvent
 
 
 def job_page(request: HttpRequest, job: Any) -> dict[str, Any]:
     """What the template takes, but for the retry."""
     newest = list(
         events_with_texts(
-            JobEvent.objects.filter(job_id=job.pk).order_by("-id"),
+            selectors.events_of(job.pk),
             message=limits.TIMELINE_MESSAGE_CHARS,
             data=limits.TIMELINE_DATA_CHARS,
             traceback=limits.TIMELINE_TRACEBACK_CHARS,

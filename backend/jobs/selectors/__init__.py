@@ -5,7 +5,14 @@ clock.
 """
 
 from jobs.selectors.event_feed import EventPage, event_page, events_after, events_before, job_types
-from jobs.selectors.event_lists import TIMELINE_LIMIT, Timeline, events, timeline, was_recorded
+from jobs.selectors.event_lists import (
+    TIMELINE_LIMIT,
+    Timeline,
+    events,
+    events_of,
+    timeline,
+    was_recorded,
+)
 from jobs.selectors.failures import (
     Failure,
     FailureGroup,
@@ -74,6 +81,7 @@ __all__ = [
     "events",
     "events_after",
     "events_before",
+    "events_of",
     "failed_jobs",
     "failure_groups",
     "failure_of",

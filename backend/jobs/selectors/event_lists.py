@@ -35,12 +35,19 @@ def events(*, type: EventType | None = None, job_id: UUID | None = None) -> Quer
     return found
 
 
+def events_of(job_id: UUID) -> QuerySet[JobEvent]:
+    """One job's events, newest first.
+
+    Only job_event_job_id_idx has this order. By the id alone, statistics from before
+    another job got a million events made the planner walk back through all of those.
+    """
+    own = JobEvent.objects.filter(job_id__gte=job_id, job_id__lte=job_id)
+    return own.order_by("-job_id", "-id")
+
+
 def timeline(job_id: UUID) -> Timeline:
     """One job's events; raises `JobNotFound`."""
-    # Only job_event_job_id_idx has this order. By the id alone, statistics from before
-    # another job got a million events made the planner walk back through all of those.
-    own = JobEvent.objects.filter(job_id__gte=job_id, job_id__lte=job_id).order_by("-job_id", "-id")
-    newest = list(own[: TIMELINE_LIMIT + 1])
+    newest = list(events_of(job_id)[: TIMELINE_LIMIT + 1])
     if not newest and not Job.objects.filter(pk=job_id).exists():
         raise JobNotFound(job_id)
     return Timeline(newest[TIMELINE_LIMIT - 1 :: -1], len(newest) > TIMELINE_LIMIT)

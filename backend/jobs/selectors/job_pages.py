@@ -104,10 +104,10 @@ def _walked(cursor: Any, wanted: Wanted, known: Count | None, *, is_sorted: bool
     if wanted.offset > MOST_PASSED_OVER and not counts and (known is None or known.is_estimate):
         raise TooFar
     walk = Walk(cursor, wanted, is_sorted=is_sorted)
-    while not walk.is_at_end and not walk.is_spent:
+    while not walk.is_at_end:
         walk.go_on()
         is_counted = not counts or walk.matches > counting.EXACT_COUNT
-        if is_counted and len(walk.places) > wanted.limit:
+        if walk.is_spent or (is_counted and len(walk.places) > wanted.limit):
             break
     if wanted.offset > MOST_PASSED_OVER and not walk.is_at_end:
         raise TooFar

@@ -15,7 +15,9 @@ MOST_LOOKED_AT = 1_000_000
 MOST_SECONDS = 1.0
 # A part is as large as can be looked at in a moment: neighbours may share pages in memory,
 # or each be a read from a slow disk.
-_FIRST_PART, _LARGEST_PART = 1_000, 32_000
+_FIRST_PART, _LARGEST_PART = 250, 32_000
+# Each part sorts all of them again.
+_FIRST_PART_OF_SORTED = 8_000
 _QUICK_SECONDS = 0.05
 
 _NEWEST_FIRST = "ORDER BY j.created_at DESC, j.id DESC"
@@ -76,7 +78,7 @@ class Walk:
 
     def __init__(self, cursor: Any, wanted: Wanted, *, is_sorted: bool) -> None:
         self._cursor, self._wanted, self._is_sorted = cursor, wanted, is_sorted
-        self._part = _FIRST_PART
+        self._part = _FIRST_PART_OF_SORTED if is_sorted else _FIRST_PART
         self._ends_at = time.monotonic() + MOST_SECONDS
         self.place = wanted.after
         self.places: list[Cursor] = []

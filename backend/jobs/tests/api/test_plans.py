@@ -74,7 +74,8 @@ def plans(api: Client, address: str) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
 
     def explain(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql.lstrip().startswith(("SELECT", "WITH")) and "set_config" not in sql:
+        is_frame = "set_config" in sql or "pg_settings" in sql
+        if sql.lstrip().startswith(("SELECT", "WITH")) and not is_frame:
             with connection.connection.cursor() as cursor:
                 cursor.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + sql, params)
                 answer = cursor.fetchone()[0]

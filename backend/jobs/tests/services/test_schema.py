@@ -26,6 +26,10 @@ INDEXES = {
     "jobs_job_status_idx": (
         "ON public.jobs_job USING btree (created_at, id) WHERE ((status)::text = 'failed'::text)"
     ),
+    "job_retry_idx": (
+        "ON public.jobs_job USING btree (created_at, id)"
+        " WHERE ((attempts > 0) AND ((status)::text = 'queued'::text))"
+    ),
     "job_idempotency_key_unique": (
         "ON public.jobs_job USING btree (idempotency_key) WHERE (idempotency_key IS NOT NULL)"
     ),
