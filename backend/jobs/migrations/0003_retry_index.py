@@ -1,4 +1,4 @@
-"""An index of the jobs that wait for another attempt; docs/decisions/0019 has the numbers.
+"""An index of the jobs that wait for another attempt; docs/decisions/0021 has the numbers.
 
 Writes to `jobs_job` wait while it is made: 8 seconds with 10,000,000 jobs.
 """

@@ -14,10 +14,9 @@ from jobs.selectors.patterns import containing
 MOST_LOOKED_AT = 1_000_000
 MOST_SECONDS = 1.0
 # A part is as large as can be looked at in a moment: neighbours may share pages in memory,
-# or each be a read from a slow disk.
-_FIRST_PART, _LARGEST_PART = 250, 32_000
-# Each part sorts all of them again.
-_FIRST_PART_OF_SORTED = 8_000
+# or each be a read from a slow disk, as those of a sort and those that failed mostly are.
+_FIRST_PART, _LARGEST_PART = 250, 16_000
+_LARGEST_PART_OF_SCATTERED = 4_000
 _QUICK_SECONDS = 0.05
 
 _NEWEST_FIRST = "ORDER BY j.created_at DESC, j.id DESC"
@@ -78,7 +77,10 @@ class Walk:
 
     def __init__(self, cursor: Any, wanted: Wanted, *, is_sorted: bool) -> None:
         self._cursor, self._wanted, self._is_sorted = cursor, wanted, is_sorted
-        self._part = _FIRST_PART_OF_SORTED if is_sorted else _FIRST_PART
+        is_scattered = is_sorted or wanted.status is Status.FAILED
+        self._largest_part = _LARGEST_PART_OF_SCATTERED if is_scattered else _LARGEST_PART
+        # Each part sorts all of them again.
+        self._part = self._largest_part if is_sorted else _FIRST_PART
         self._ends_at = time.monotonic() + MOST_SECONDS
         self.place = wanted.after
         self.places: list[Cursor] = []
@@ -113,7 +115,7 @@ class Walk:
         self.matches += matches
         self.looked_at += rows
         is_quick = time.monotonic() - began_at < _QUICK_SECONDS
-        self._part = min(max(part * 2 if is_quick else part // 2, _FIRST_PART), _LARGEST_PART)
+        self._part = min(max(part * 2 if is_quick else part // 2, _FIRST_PART), self._largest_part)
 
     def _statement(self) -> str:
         """Answers with how many rows and matches, the last row of a full part, the places."""

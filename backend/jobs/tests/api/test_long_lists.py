@@ -44,7 +44,7 @@ def low_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_pages, "MOST_PASSED_OVER", 7)
     monkeypatch.setattr(job_walk, "MOST_LOOKED_AT", 11)
     monkeypatch.setattr(job_walk, "_FIRST_PART", 4)
-    monkeypatch.setattr(job_walk, "_FIRST_PART_OF_SORTED", 4)
+    monkeypatch.setattr(job_walk, "_LARGEST_PART_OF_SCATTERED", 4)
 
 
 QUERIES = [
