@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import threading
 import time
 from concurrent.futures import Future
 from functools import partial
-from queue import SimpleQueue
 
 from django.db import connections
 
 from jobs import conf, registry
 from jobs.context import JobContext
+from jobs.crew import Crew, Seat
 from jobs.dispatcher import Dispatcher, Message
 from jobs.failures import describe
 from jobs.listener import woken_by_notifications
@@ -28,88 +27,6 @@ logger = worker_logger()
 # How long ended threads are waited for; they have nothing left to do.
 _JOIN_SECONDS = 5
 
-# A claimed attempt, and when its lease ends on the monotonic clock.
-Work = tuple[ClaimedAttempt, float]
-
-
-class HandlerThread:
-    """Runs one job at a time and hands each outcome to the dispatcher."""
-
-    def __init__(self, number: int, worker: Worker) -> None:
-        self.worker_id = new_worker_id(number)
-        self._worker = worker
-        self._mailbox: SimpleQueue[Work | None] = SimpleQueue()
-        # What the mailbox was given and the thread has not begun.
-        self._given: Work | None = None
-        # A daemon, so that a handler that never ends cannot keep the process.
-        self._thread = threading.Thread(target=self._work, name=f"job-thread-{number}", daemon=True)
-
-    def start(self) -> None:
-        """Begin to wait for work."""
-        self._thread.start()
-
-    def run(self, claimed: ClaimedAttempt, lease_ends_at: float) -> None:
-        """Start on `claimed`; `lease_ends_at` is on the monotonic clock."""
-        self._given = (claimed, lease_ends_at)
-        self._mailbox.put(self._given)
-
-    def end(self) -> None:
-        """Let the thread return once it has no work."""
-        self._mailbox.put(None)
-
-    def join(self, timeout_seconds: float) -> None:
-        """Wait for the thread to return, at most `timeout_seconds`."""
-        self._thread.join(timeout_seconds)
-
-    def _work(self) -> None:
-        while True:
-            try:
-                work = self._mailbox.get()
-                if work is None:
-                    return
-            except BaseException:
-                # Raised into this thread from outside, for a handler that is over. It may
-                # have come after the mailbox gave up its content.
-                logger.warning("An exception came for a handler that had ended", exc_info=True)
-                work = self._given
-            if work is not None and work is self._given:
-                self._given = None
-                self._run_one(*work)
-
-    def _run_one(self, claimed: ClaimedAttempt, lease_ends_at: float) -> None:
-        """Run an attempt; whatever happens, the dispatcher hears of its end."""
-        record: Record | None
-        try:
-            record = self._outcome(claimed, lease_ends_at)
-        except BaseException:
-            record = Record.failed(claimed.owner, "The worker could not tell what the handler did")
-        self._worker.dispatcher.put(
-            Message(claimed.owner, claimed.fencing_token, record, ends=self)
-        )
-
-    def _outcome(self, claimed: ClaimedAttempt, lease_ends_at: float) -> Record | None:
-        """What to record of the attempt; `None` when it was lost meanwhile."""
-        try:
-            context = JobContext(
-                claimed,
-                lease_ends_at=lease_ends_at,
-                submit=partial(_submit, self._worker.dispatcher, claimed),
-                is_stopping=self._worker.is_stopping,
-            )
-        except ValueError as error:
-            return _failure(claimed, error)
-        process_id = os.getpid()
-        try:
-            record = _run_handler(claimed, context)
-        finally:
-            if os.getpid() != process_id:
-                # A child that the handler forked: the worker's thread and the database
-                # sessions it seems to have are its parent's.
-                os._exit(0)
-            context.close()
-        _forget_connections()
-        return None if context.lost else record
-
 
 class Worker:
     """One worker process's threads, from start to stop."""
@@ -117,14 +34,14 @@ class Worker:
     def __init__(self, *, threads: int | None = None) -> None:
         count = conf.get("JOB_WORKER_THREADS") if threads is None else threads
         self.dispatcher = Dispatcher()
-        self._threads = [HandlerThread(number, self) for number in range(1, count + 1)]
+        self._crew = Crew([new_worker_id(number) for number in range(1, count + 1)], self._run_one)
         self._grace_seconds = conf.get("JOB_WORKER_SHUTDOWN_GRACE_SECONDS")
         self._give_up_at: list[float] = []
 
     @property
     def worker_ids(self) -> list[str]:
         """The id of each thread."""
-        return [thread.worker_id for thread in self._threads]
+        return [seat.worker_id for seat in self._crew.seats]
 
     def is_stopping(self) -> bool:
         """Whether the worker was told to stop."""
@@ -142,18 +59,16 @@ class Worker:
         After it returns no database session of the worker's is left, but for those
         of handlers that did not end within the grace.
         """
-        for thread in self._threads:
-            thread.start()
+        self._crew.start()
         logger.info(
             "Working with %d threads as %s … on job types: %s",
-            len(self._threads),
+            len(self._crew.seats),
             self.worker_ids[0],
             ", ".join(registry.job_types()) or "none registered",
         )
         with woken_by_notifications(self.dispatcher.wake):
-            self.dispatcher.serve(self._threads, give_up_at=self._give_up_at)
-        for thread in self._threads:
-            thread.end()
+            self.dispatcher.serve(self._crew.seats, give_up_at=self._give_up_at)
+        self._crew.end()
         if not self.dispatcher.is_idle:
             logger.error(
                 "Handlers still ran %d s after the stop signal; their leases will run out "
@@ -161,10 +76,45 @@ class Worker:
                 self._grace_seconds,
             )
             return 1
-        for thread in self._threads:
-            thread.join(_JOIN_SECONDS)
+        self._crew.join(_JOIN_SECONDS)
         logger.info("Stopped; nothing was left running")
         return 0
+
+    def _run_one(self, seat: Seat) -> None:
+        """Run the attempt that `seat` was given; whatever happens, the dispatcher hears of it."""
+        work = seat.given
+        assert work is not None
+        claimed, lease_ends_at = work
+        record: Record | None
+        try:
+            seat.given = None
+            record = self._outcome(claimed, lease_ends_at)
+        except BaseException:
+            record = Record.failed(claimed.owner, "The worker could not tell what the handler did")
+        self.dispatcher.put(Message(claimed.owner, claimed.fencing_token, record, ends=seat))
+
+    def _outcome(self, claimed: ClaimedAttempt, lease_ends_at: float) -> Record | None:
+        """What to record of the attempt; `None` when it was lost meanwhile."""
+        try:
+            context = JobContext(
+                claimed,
+                lease_ends_at=lease_ends_at,
+                submit=partial(_submit, self.dispatcher, claimed),
+                is_stopping=self.is_stopping,
+            )
+        except ValueError as error:
+            return _failure(claimed, error)
+        process_id = os.getpid()
+        try:
+            record = _run_handler(claimed, context)
+        finally:
+            if os.getpid() != process_id:
+                # A child that the handler forked: the worker's thread and the database
+                # sessions it seems to have are its parent's.
+                os._exit(0)
+            context.close()
+        _forget_connections()
+        return None if context.lost else record
 
 
 def new_worker_id(number: int) -> str:
