@@ -12,8 +12,9 @@ lease that ran out, one of them with thousands of renewals. The rest were retrie
 makes three events a job and a little more, with ids in the order of their times.
 
 500,000 jobs took 34 seconds on two cores and 10,000,000, beside much other work (a load of
-10), 33 minutes; a million takes 1.1 GB. The same number gives the same jobs, counted back from the moment of filling. A database
-that has a job is refused, and nothing is kept of a filling that did not reach its end.
+10), 33 minutes; a million takes 1.1 GB. The same number gives the same jobs, counted back
+from the moment of filling. A database that has a job is refused, and nothing is kept of a
+filling that did not reach its end.
 
 One session makes the rows, a chunk at a time, and another copies them into tables that
 have neither index nor foreign key; both are made again at the end. The rows are written
