@@ -348,8 +348,9 @@ def _rows(job_ids: Sequence[UUID], wanted: JobFilter) -> tuple[list[JobRow], dat
             SELECT e.created_at
             FROM (
                 SELECT type, created_at FROM jobs_jobevent
-                WHERE job_id = j.id
-                ORDER BY id DESC
+                -- A range of job_event_job_id_idx; see `sql/running_now.sql`.
+                WHERE (job_id, id) BETWEEN (j.id, 0) AND (j.id, {2**63 - 1})
+                ORDER BY job_id DESC, id DESC
                 LIMIT {_EVENTS_LOOKED_AT}
             ) AS e
             WHERE e.type = '{EventType.CLAIMED}' AND j.status <> '{Status.QUEUED}'

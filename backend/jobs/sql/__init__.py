@@ -9,6 +9,7 @@ Each `.sql` file argues for its own shape. `$names` in them are replaced here fr
 - `$statuses_with_<column>`   the statuses whose shape fills that column
 - `$normalised_error`  what `j.last_error` has in common with its like; see `errors`
 - `$columns`           what the statement answers with
+- `$largest_id`        what no event's id exceeds
 - `$on_locked`         what a lock clause does about a row that somebody else holds
 """
 
@@ -64,6 +65,7 @@ def _names() -> dict[str, str]:
         "fence": FENCE,
         "target": _TARGET,
         "normalised_error": normalised("j.last_error"),
+        "largest_id": str(2**63 - 1),
     }
     for status in Status:
         names[status.value] = f"'{status.value}'"

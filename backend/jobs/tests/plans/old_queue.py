@@ -59,6 +59,22 @@ def make_old_queue() -> None:
     sql("SET CONSTRAINTS ALL DEFERRED")
 
 
+def look_at_another_queue() -> None:
+    """Leave the statistics of a queue in which one job had nearly all events, and empty it."""
+    sql(
+        "INSERT INTO jobs_job (id, type, max_attempts)"
+        " SELECT md5(n::text)::uuid, 'demo.slow', 3 FROM generate_series(1, 50) AS n"
+    )
+    sql(
+        "INSERT INTO jobs_jobevent (job_id, type)"
+        " SELECT md5((1 + n / 1990)::text)::uuid, 'lease_renewed' FROM generate_series(1, 2000) AS n"
+    )
+    sql("ANALYZE jobs_job, jobs_jobevent")
+    sql("DELETE FROM jobs_jobevent")
+    sql("SET CONSTRAINTS ALL IMMEDIATE")
+    sql("TRUNCATE jobs_job, jobs_jobevent")
+
+
 def nth_job(number: int) -> UUID:
     """The id of that job; of the older half every hundredth from the fifth on failed."""
     return UUID(md5(f"job{number}".encode(), usedforsecurity=False).hexdigest())

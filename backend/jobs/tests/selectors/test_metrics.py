@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db
 FUTURE = "statement_timestamp() + interval '1 day'"
 # The budget of a screen is 5,000 pages of which these two may take 3,500. Each walk of
 # the counts may cost its blocks and a step's, at 40 priorities.
-MOST_FOR_COUNTS = 2_300
+MOST_FOR_COUNTS = 2_500
 MOST_FOR_ACTIVITY = 1_900
 
 
