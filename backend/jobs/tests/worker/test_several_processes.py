@@ -82,8 +82,11 @@ def test_when_the_parent_is_killed_a_running_handler_finishes_and_nobody_is_left
         )
         after = create("demo.success", payload={"sleep_seconds": 0})
         open_gate(gate)
-        wait_until(lambda: other_sessions() == 0, "the children to end")
-        assert parent.log().count("Stopped; nothing was left running") == 2
+        wait_until(
+            lambda: parent.log().count("Stopped; nothing was left running") == 2,
+            "both children to end",
+        )
+        wait_until(lambda: other_sessions() == 0, "their sessions to end")
     assert {job.status for job in ended(*running)} == {Status.SUCCEEDED}
     assert Job.objects.get(pk=after.pk).status == Status.QUEUED
 
