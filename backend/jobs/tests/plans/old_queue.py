@@ -67,7 +67,8 @@ def look_at_another_queue() -> None:
     )
     sql(
         "INSERT INTO jobs_jobevent (job_id, type)"
-        " SELECT md5((1 + n / 1990)::text)::uuid, 'lease_renewed' FROM generate_series(1, 2000) AS n"
+        " SELECT md5((1 + n / 1990)::text)::uuid, 'lease_renewed'"
+        " FROM generate_series(1, 2000) AS n"
     )
     sql("ANALYZE jobs_job, jobs_jobevent")
     sql("DELETE FROM jobs_jobevent")
