@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,6 +46,9 @@ def test_work_that_takes_long_is_done_by_all_threads_at_once() -> None:
     crew = Crew([f"w{number}" for number in range(8)], run_one)
     with at_work(crew):
         for _ in range(3):
+            # Else they would find the work without being woken.
+            while len(crew._idle) < 8:
+                time.sleep(0)
             for seat in crew.seats:
                 give(seat)
     assert not together.broken
