@@ -42,7 +42,9 @@ class _Member:
     """One thread, and how it is woken."""
 
     def __init__(self, name: str, work: Callable[[_Member], None]) -> None:
-        self.bell = threading.Semaphore(0)
+        # Held until somebody rings; a semaphore of Python's would cost several times as much.
+        self.bell = threading.Lock()
+        self.bell.acquire()
         self.is_on_its_way = False
         # A daemon, so that a handler that never ends cannot keep the process.
         self.thread = threading.Thread(target=work, args=[self], name=name, daemon=True)

@@ -194,7 +194,6 @@ class Dispatcher:
         now = time.monotonic()
         if self._failed_rounds and now < self._retry_at:
             return
-        reset_queries()
         self._drop_what_needs_no_writing()
         ready = self._one_for_each_owner(now)
         messages = [message for message in ready if not message.locked_tries]
@@ -366,6 +365,8 @@ class Dispatcher:
         self._finish(message, held=False)
 
     def _clean_up(self) -> None:
+        # With DEBUG Django keeps what it sent; of a round it sends nothing.
+        reset_queries()
         with database_deadline(STATEMENT_DEADLINE_SECONDS):
             moved = services.cleanup_expired_jobs(batch_size=self._cleanup_batch_size)
         for job in moved:

@@ -20,6 +20,7 @@ from jobs.storable import is_storable_text, storable_json, storable_text
 
 # What the column holds; a larger number is nobody's attempt.
 _LARGEST_ATTEMPT = 2**31 - 1
+_TARGETS = {event: transition.target.value for event, transition in TRANSITIONS.items()}
 
 
 class Owner(NamedTuple):
@@ -65,16 +66,6 @@ class Record:
     # Of a record that is sent again: no later claim of the job may exist.
     fencing_token: int | None = None
 
-    @property
-    def target_while_attempts_remain(self) -> str:
-        """The status this leads to while attempts remain."""
-        return TRANSITIONS[self.event_while_attempts_remain].target.value
-
-    @property
-    def target_when_exhausted(self) -> str:
-        """The status this leads to on the last attempt."""
-        return TRANSITIONS[self.event_when_exhausted].target.value
-
     def as_json(self) -> dict[str, Any]:
         """The record as `record.sql` takes it; what is `None` is left out."""
         job_id, worker_id, attempt = self.owner
@@ -82,17 +73,24 @@ class Record:
             "job_id": str(job_id),
             "worker_id": worker_id,
             "attempt": attempt,
-            "target_while_attempts_remain": self.target_while_attempts_remain,
-            "target_when_exhausted": self.target_when_exhausted,
+            # Where each event leads while attempts remain, and on the last one.
+            "target_while_attempts_remain": _TARGETS[self.event_while_attempts_remain],
+            "target_when_exhausted": _TARGETS[self.event_when_exhausted],
             "event_while_attempts_remain": self.event_while_attempts_remain,
             "event_when_exhausted": self.event_when_exhausted,
             "message": self.message,
             "data": self.data,
         }
-        for name in ("result", "error", "lease_seconds", "delay_seconds", "fencing_token"):
-            value = getattr(self, name)
-            if value is not None:
-                fields[name] = value
+        if self.result is not None:
+            fields["result"] = self.result
+        if self.error is not None:
+            fields["error"] = self.error
+        if self.lease_seconds is not None:
+            fields["lease_seconds"] = self.lease_seconds
+        if self.delay_seconds is not None:
+            fields["delay_seconds"] = self.delay_seconds
+        if self.fencing_token is not None:
+            fields["fencing_token"] = self.fencing_token
         return fields
 
     @classmethod

@@ -470,7 +470,7 @@ def test_f39_a_job_deleted_between_conflict_and_reread_is_made_anew(
     old = post(type="a", idempotency_key="k").json()
     look = services._jobs_with_keys
 
-    def deleted_first(keys: Any) -> dict[str, Job]:
+    def deleted_first(keys: Any) -> dict[str | None, Job]:
         JobEvent.objects.all().delete()
         Job.objects.all().delete()
         return look(keys)

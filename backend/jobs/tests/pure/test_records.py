@@ -20,8 +20,8 @@ def owner(attempt: int = 1) -> Owner:
 
 def test_a_failure_leads_back_to_the_queue_and_then_to_failed() -> None:
     for record in (Record.failed(owner(), "no"), Record.lease_expired(owner())):
-        assert record.target_while_attempts_remain == "queued"
-        assert record.target_when_exhausted == "failed"
+        assert record.as_json()["target_while_attempts_remain"] == "queued"
+        assert record.as_json()["target_when_exhausted"] == "failed"
         assert record.event_when_exhausted == "failed"
 
 
@@ -31,7 +31,11 @@ def test_success_renewal_and_progress_lead_to_one_place_whatever_remains() -> No
         (Record.lease_renewed(owner()), "running"),
         (Record.progress(owner()), "running"),
     ):
-        assert record.target_while_attempts_remain == record.target_when_exhausted == target
+        assert (
+            record.as_json()["target_while_attempts_remain"]
+            == record.as_json()["target_when_exhausted"]
+            == target
+        )
 
 
 def test_error_text_is_cut_and_mended_and_says_its_cause() -> None:

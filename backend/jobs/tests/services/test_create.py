@@ -128,7 +128,7 @@ def test_a_job_that_vanishes_before_it_is_read_is_created_anew(
     look = services._jobs_with_keys
     looks = 0
 
-    def vanishes_once(keys: Any) -> dict[str, Job]:
+    def vanishes_once(keys: Any) -> dict[str | None, Job]:
         nonlocal looks
         looks += 1
         if looks == 1:

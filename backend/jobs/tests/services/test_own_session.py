@@ -11,13 +11,14 @@ from django.db import DatabaseError, connection, transaction
 
 from jobs import own_session, services
 from jobs.own_session import run_in_own_session
+from jobs.pipeline import Statement
 from jobs.records import Record
 from jobs.tests.support import queued, sql
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SETTINGS = {"enable_sort": "off", "lock_timeout": "777"}
-HOW_IT_IS_SET = ("SELECT current_setting('enable_sort'), current_setting('lock_timeout')", {})
+HOW_IT_IS_SET: Statement = ("SELECT current_setting('enable_sort'), current_setting('lock_timeout')", {})
 IN_FORCE = [("off", "777ms")]
 AS_EVER = [("on", "0")]
 

@@ -255,6 +255,7 @@ def test_an_outcome_held_through_an_outage_is_dropped_when_the_lease_was_lost(
 
 def test_f113_no_query_is_remembered_with_debug_on(settings: Any) -> None:
     settings.DEBUG = True
+    settings.JOB_WORKER_CLEANUP_INTERVAL_SECONDS = 1
     seen: list[int] = []
     real = services.record_and_claim
 
@@ -268,9 +269,10 @@ def test_f113_no_query_is_remembered_with_debug_on(settings: Any) -> None:
             ended(*[create("demo.flaky", payload={"fail_until_attempt": 1}) for _ in range(50)])
     finally:
         services.record_and_claim = real
-    # The queries of other threads are not seen here; each round starts with none.
+    # The queries of other threads are not seen here; a round's own are not Django's, and
+    # each cleanup starts with none.
     assert len(seen) > 20
-    assert max(seen) <= 2
+    assert max(seen) <= 4
 
 
 def test_a_worker_holds_few_sessions_and_none_after_it_stopped() -> None:
