@@ -23,7 +23,9 @@ CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 ALL_BUT_BROWSER = ("-m", "not browser")
 # What another PostgreSQL could answer otherwise; the rest would only be run twice.
 ASKS_POSTGRESQL = ("dashboard", "jobs")
-NEVER_ASKS_POSTGRESQL = ("pure", "docs")
+NEVER_ASKS_POSTGRESQL = ("pure", "docs", "compose", "api/test_fuzz.py")
+# What PostgreSQL makes of a statement does not depend on Python.
+ASKS_ONLY_POSTGRESQL = ("plans",)
 # What lies beside the Django project is held to its rules.
 BESIDE = ("../run.py", "../tools", "../benchmarks")
 LINT_COMMANDS = (
@@ -59,14 +61,16 @@ def command_test(options: argparse.Namespace) -> int:
     if options.matrix:
         say(
             f"On PostgreSQL {MATRIX_POSTGRESQL}: the tests of {' and '.join(ASKS_POSTGRESQL)}, but "
-            f"those that ask no database ({', '.join(NEVER_ASKS_POSTGRESQL)})."
+            f"those that it could not change ({', '.join(NEVER_ASKS_POSTGRESQL)}). "
+            f"On Python {MATRIX_PYTHON}: all but {', '.join(ASKS_ONLY_POSTGRESQL)}."
         )
     for number, (version, interpreter, name, major) in enumerate(plan):
         arguments = [*(ALL_BUT_BROWSER if number else ()), *options.pytest_arguments]
-        if major is not None and not options.pytest_arguments:
+        if number and not options.pytest_arguments:
+            left_out = ASKS_ONLY_POSTGRESQL if major is None else NEVER_ASKS_POSTGRESQL
             arguments += [
-                *ASKS_POSTGRESQL,
-                *(f"--ignore=jobs/tests/{n}" for n in NEVER_ASKS_POSTGRESQL),
+                *(() if major is None else ASKS_POSTGRESQL),
+                *(f"--ignore=jobs/tests/{name}" for name in left_out),
             ]
         title = f"Python {version}, PostgreSQL {major or (external or '18')}"
         if major is not None and external:
