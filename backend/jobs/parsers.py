@@ -50,6 +50,8 @@ class StrictJSONParser(BaseParser):
 
     media_type = "application/json"
     max_depth = MAX_BODY_DEPTH
+    # Whether a problem in a list is told by its place there.
+    tells_places = False
 
     def parse(
         self,
@@ -61,13 +63,15 @@ class StrictJSONParser(BaseParser):
         _refuse_other_charsets(media_type or "")
         request = (parser_context or {}).get("request")
         announced = request.META.get("CONTENT_LENGTH") if request is not None else None
-        return parse_object(_decoded(_read(stream, announced)), self.max_depth)
+        text = _decoded(_read(stream, announced))
+        return parse_object(text, self.max_depth, tells_places=self.tells_places)
 
 
 class ListOfObjectsParser(StrictJSONParser):
     """The same, where the payloads are those of objects in a list."""
 
     max_depth = MAX_BODY_DEPTH + 2
+    tells_places = True
 
 
 def _refuse_other_charsets(media_type: str) -> None:
@@ -99,7 +103,9 @@ def _decoded(body: bytes) -> str:
     return text
 
 
-def parse_object(text: str, max_depth: int = MAX_BODY_DEPTH) -> dict[str, Any]:
+def parse_object(
+    text: str, max_depth: int = MAX_BODY_DEPTH, *, tells_places: bool = False
+) -> dict[str, Any]:
     """`text` as a JSON object whose every string and number can be stored."""
     try:
         value = read_object(text, max_depth)
@@ -110,7 +116,7 @@ def parse_object(text: str, max_depth: int = MAX_BODY_DEPTH) -> dict[str, Any]:
             raise ParseError("A field's name holds NUL characters or lone surrogates.")
         problem = problem_of(item)
         if problem:
-            raise ValidationError({key: _located(item, problem)})
+            raise ValidationError({key: _located(item, problem) if tells_places else [problem]})
     return value
 
 

@@ -547,3 +547,11 @@ def test_a_length_that_is_no_number_counts_as_none(api: Client) -> None:
 def test_the_limits_are_those_of_the_constants(post: Post) -> None:
     assert conf.MAX_TYPE_LENGTH == 120
     assert conf.MAX_JSON_DEPTH == 100
+
+
+@pytest.mark.parametrize("field", ["type", "idempotency_key", "payload", "unknown"])
+def test_unstorable_text_in_a_list_is_told_of_its_field_alone(field: str, post: Post) -> None:
+    """Only in a list of jobs is a place told of; here it was no documented answer."""
+    answer = post(**{"type": "a", field: ["ok", "\x00"]})
+    assert answer.status_code == 400
+    assert answer.json() == {field: ["NUL characters and lone surrogates are not allowed."]}
