@@ -7,21 +7,25 @@ and one back.
 
 from __future__ import annotations
 
-import functools
-import re
 import time
 from typing import Any
 
 import psycopg
 from django.db import connections
 
-from jobs.pipeline import Rows, Settings, Statement, is_direct, run_in_one_transaction, setting
+from jobs.pipeline import (
+    Rows,
+    Settings,
+    Statement,
+    is_direct,
+    rows_of,
+    run_in_one_transaction,
+    setting,
+)
 
 # A plan made on an empty table may be a poor one on a full one, and would be kept until
 # the next ANALYZE. To plan again takes some milliseconds.
 REPLAN_SECONDS = 5.0
-
-_PARAMETER = re.compile(r"%\((\w+)\)s")
 
 # The settings that a session was given for good, and when its plans were last dropped.
 _SETTINGS = "_rowlease_settings"
@@ -45,21 +49,8 @@ def run_in_own_session(using: str, settings: Settings, statement: Statement) -> 
                 # Django switches prepared statements off on every connection.
                 raw.prepare_threshold = 0
                 _get_ready(raw, settings)
-                text, names = _numbered(statement[0])
-                values = [statement[1][name] for name in names]
-                return psycopg.RawCursor(raw).execute(text, values).fetchall()
+                return rows_of(raw, statement)
     return run_in_one_transaction(using, [setting(settings), statement])[1]
-
-
-@functools.cache
-def _numbered(statement: str) -> tuple[bytes, list[str]]:
-    """The statement with $1, $2 … for its named parameters, and their names in that order.
-
-    psycopg would do the same each time, for it remembers no statement of this length.
-    """
-    names = list(dict.fromkeys(_PARAMETER.findall(statement)))
-    text = _PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", statement)
-    return text.replace("%%", "%").encode(), names
 
 
 def _get_ready(raw: psycopg.Connection[Any], settings: Settings) -> None:

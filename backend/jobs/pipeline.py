@@ -6,6 +6,8 @@ mode sends BEGIN, the statements and COMMIT together and reads all answers at on
 
 from __future__ import annotations
 
+import functools
+import re
 import select
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,6 +21,8 @@ Statement = tuple[str, Parameters]
 Rows = list[tuple[Any, ...]]
 # Names and values of PostgreSQL's own settings.
 Settings = Mapping[str, str]
+
+_PARAMETER = re.compile(r"%\((\w+)\)s")
 
 # A session that may see a statement again.
 _WAS_USED = "_rowlease_was_used"
@@ -74,9 +78,26 @@ def run_alone(using: str, statement: Statement) -> Rows:
             # For this statement alone; what else uses the connection is the caller's.
             raw.prepare_threshold = 0
         try:
-            return psycopg.Cursor(raw).execute(*statement).fetchall()
+            return rows_of(raw, statement)
         finally:
             raw.prepare_threshold = before
+
+
+def rows_of(raw: psycopg.Connection[Any], statement: Statement) -> Rows:
+    """Execute `statement` on `raw`; its rows. Raises psycopg's errors."""
+    text, names = _numbered(statement[0])
+    return psycopg.RawCursor(raw).execute(text, [statement[1][name] for name in names]).fetchall()
+
+
+@functools.cache
+def _numbered(statement: str) -> tuple[bytes, list[str]]:
+    """The statement with $1, $2 … for its named parameters, and their names in that order.
+
+    psycopg would do the same each time, for it remembers no statement as long as ours.
+    """
+    names = list(dict.fromkeys(_PARAMETER.findall(statement)))
+    text = _PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", statement)
+    return text.replace("%%", "%").encode(), names
 
 
 def _is_quiet(raw: psycopg.Connection[Any]) -> bool:
