@@ -24,6 +24,7 @@ from benchmarks.progress import Progress
 SECTIONS = {
     "drain": ("benchmarks.drain", "measure"),
     "backlog": ("benchmarks.drain", "measure_backlog"),
+    "pause": ("benchmarks.pause", "measure"),
     "cost": ("benchmarks.cost", "measure"),
     "create": ("benchmarks.create", "measure"),
     "pickup": ("benchmarks.pickup", "measure"),
