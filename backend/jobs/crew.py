@@ -137,6 +137,8 @@ class Crew:
             self._has_come(member)
             if member in self._idle:
                 self._idle.remove(member)
+            # It may have been rung for and have heard the exception instead.
+            member.bell.acquire(blocking=False)
             for seat in self.seats:
                 is_waiting = seat.given is not None and seat not in self._offered
                 if is_waiting and seat.taken_by is member:

@@ -131,3 +131,17 @@ def test_an_exception_from_outside_between_two_jobs_loses_neither_work_nor_threa
             give(seat)
         assert done.wait(PATIENCE_SECONDS)
     assert sorted(taken) == ["a", "b"]
+
+
+def test_a_thread_that_hears_an_exception_instead_of_the_bell_can_be_woken_again() -> None:
+    crew = Crew(["a"], lambda seat: None)
+    (member,) = crew._members
+    crew._idle.append(member)
+    give(crew.seats[0])
+    assert not member.bell.locked()
+    crew._put_back(member)
+    assert member.bell.locked()
+    crew._idle.append(member)
+    give(crew.seats[0])
+    assert not member.bell.locked()
+    assert not crew._idle
