@@ -133,7 +133,7 @@ def test_the_counts_are_asked_for_once_a_second(django_assert_num_queries: Any) 
     assert selectors.counts().ready == 1
 
 
-def test_more_than_the_limit_is_said_as_one_more() -> None:
+def test_more_than_the_limit_is_said_as_one_more(new_tables: None) -> None:
     load(COUNT_LIMIT + 500)
     load(COUNT_LIMIT + 500, available_at=FUTURE, priority="70")
     load(20, status=Status.FAILED)

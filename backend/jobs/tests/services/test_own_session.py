@@ -18,7 +18,10 @@ from jobs.tests.support import queued, sql
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SETTINGS = {"enable_sort": "off", "lock_timeout": "777"}
-HOW_IT_IS_SET: Statement = ("SELECT current_setting('enable_sort'), current_setting('lock_timeout')", {})
+HOW_IT_IS_SET: Statement = (
+    "SELECT current_setting('enable_sort'), current_setting('lock_timeout')",
+    {},
+)
 IN_FORCE = [("off", "777ms")]
 AS_EVER = [("on", "0")]
 
