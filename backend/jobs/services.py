@@ -362,12 +362,11 @@ def record_and_claim(
         _EXCHANGE,
         {**_record_parameters(records), **_claim_parameters(worker_ids, lease_seconds)},
     )
-    if is_own_session:
+    goes_on = connections[_alias()].in_atomic_block
+    if is_own_session and not goes_on:
         rows = run_in_own_session(_alias(), _IN_A_ROUND, exchange)
     else:
-        statements = [setting(_IN_A_ROUND), exchange]
-        if connections[_alias()].in_atomic_block:
-            statements.append(_AS_BEFORE)
+        statements = [setting(_IN_A_ROUND), exchange, *([_AS_BEFORE] if goes_on else [])]
         rows = run_in_one_transaction(_alias(), statements)[1]
     recorded = []
     claimed = []

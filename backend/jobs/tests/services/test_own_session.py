@@ -63,6 +63,13 @@ def test_the_batched_form_leaves_a_callers_session_as_it_was() -> None:
         assert sql(HOW_IT_IS_SET[0]) == AS_EVER
 
 
+def test_a_round_inside_a_transaction_leaves_it_planned_as_ever() -> None:
+    queued()
+    with transaction.atomic():
+        assert services.record_and_claim(worker_ids=["w"], is_own_session=True).claimed
+        assert sql(HOW_IT_IS_SET[0]) == AS_EVER
+
+
 def test_a_round_is_one_transaction_of_its_own() -> None:
     queued()
     queued()
