@@ -17,6 +17,8 @@ class Forwarder:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        # A connection is either seen by `cut` or refused, never let through in between.
+        self._lock = threading.Lock()
         self._is_down = False
         self._swallows_answers = False
         self._is_closed = False
@@ -37,7 +39,8 @@ class Forwarder:
 
     def cut(self) -> None:
         """Break every connection there is."""
-        pairs, self._pairs = self._pairs, []
+        with self._lock:
+            pairs, self._pairs = self._pairs, []
         for pair in pairs:
             for end in pair:
                 with contextlib.suppress(OSError):
@@ -45,7 +48,8 @@ class Forwarder:
 
     def go_down(self) -> None:
         """Break every connection and let no new one through."""
-        self._is_down = True
+        with self._lock:
+            self._is_down = True
         self.cut()
 
     def come_back(self) -> None:
@@ -68,11 +72,12 @@ class Forwarder:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            if self._is_down:
-                client.close()
-                continue
-            server = socket.create_connection(self._target)
-            self._pairs.append((client, server))
+            with self._lock:
+                if self._is_down:
+                    client.close()
+                    continue
+                server = socket.create_connection(self._target)
+                self._pairs.append((client, server))
             pumps = ((client, server, False), (server, client, True))
             for source, sink, is_answer in pumps:
                 self._run(self._pump, source, sink, is_answer)
