@@ -143,12 +143,13 @@ def test_more_than_the_limit_is_said_as_one_more(new_tables: None) -> None:
     assert counts.at_least == {"retries_pending"}
 
 
-def test_future_jobs_of_40_better_priorities_do_not_hide_what_is_due() -> None:
+def test_future_jobs_of_40_better_priorities_do_not_hide_what_is_due(new_tables: None) -> None:
     load(20_000, priority="60 + g % 40", available_at=FUTURE)
     load(30, priority="5")
     counts = selectors.counts()
     assert counts.ready == 30
-    assert counts.scheduled > 400
+    # A job costs a block at most, so as many are counted as blocks may be read.
+    assert counts.scheduled >= COUNT_BOUNDS["blocks"]
     assert "scheduled" in counts.at_least
     assert counts.oldest_ready_at is not None
     assert "ready" not in counts.at_least
