@@ -1,0 +1,108 @@
+"""Looks whether the constraints and indexes of the models are in the database, and hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from jobs.history import rules
+from jobs.history.report import Findings
+from jobs.models import Job, JobEvent
+
+# PostgreSQL keeps a foreign key by four triggers, which a superuser can switch off.
+_CONSTRAINTS = """
+SELECT conname, contype, convalidated, confrelid = 'jobs_job'::regclass,
+    NOT EXISTS (
+        SELECT FROM pg_trigger WHERE tgconstraint = c.oid AND tgenabled NOT IN ('O', 'A')
+    )
+FROM pg_constraint AS c
+WHERE conrelid = %s::regclass
+"""
+_INDEXES = """
+SELECT relname, indisvalid AND indisready AND indislive, indisunique
+FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE indrelid = %s::regclass
+"""
+# The sequence's own value belongs to no snapshot, so it is read after the ids.
+_IDS = """
+WITH largest AS MATERIALIZED (SELECT max(id) AS id FROM jobs_jobevent),
+drawn AS MATERIALIZED (
+    SELECT seqincrement, seqcache,
+        CASE WHEN has_sequence_privilege(seqrelid, 'SELECT, USAGE')
+            THEN pg_sequence_last_value(seqrelid) END AS last
+    FROM pg_sequence, largest
+    WHERE seqrelid = pg_get_serial_sequence('jobs_jobevent', 'id')::regclass
+        AND (largest.id IS NULL OR largest.id IS NOT NULL)
+)
+SELECT seqincrement, seqcache, last, largest.id FROM drawn, largest
+"""
+
+
+def compare_schema(connection: BaseDatabaseWrapper, findings: Findings) -> None:
+    """Tell what is missing or does not hold."""
+    for model in (Job, JobEvent):
+        _compare_constraints(connection, model, findings)
+        _compare_indexes(connection, model, findings)
+    _look_at_ids(connection, findings)
+
+
+def _compare_constraints(
+    connection: BaseDatabaseWrapper, model: type[models.Model], findings: Findings
+) -> None:
+    table = model._meta.db_table
+    found = _rows(connection, _CONSTRAINTS, table)
+    for constraint in model._meta.constraints:
+        if isinstance(constraint, models.CheckConstraint):
+            held = [row[2] for row in found if row[:2] == (constraint.name, "c")]
+            _hold(findings, rules.CONSTRAINTS_VALID, f"{table}: {constraint.name}", held)
+    primary_keys = [True for row in found if row[1] == "p"]
+    _hold(findings, rules.CONSTRAINTS_VALID, f"{table}: the primary key", primary_keys)
+    if model is JobEvent:
+        held = [row[2] and row[4] for row in found if row[1] == "f" and row[3]]
+        _hold(findings, rules.CONSTRAINTS_VALID, f"{table}: the foreign key to jobs_job", held)
+
+
+def _compare_indexes(
+    connection: BaseDatabaseWrapper, model: type[models.Model], findings: Findings
+) -> None:
+    table = model._meta.db_table
+    found = {name: (valid, unique) for name, valid, unique in _rows(connection, _INDEXES, table)}
+    unique = [
+        constraint.name
+        for constraint in model._meta.constraints
+        if isinstance(constraint, models.UniqueConstraint)
+    ]
+    for name in [*(index.name for index in model._meta.indexes), *unique]:
+        valid, is_unique = found.get(name, (None, None))
+        held = [] if valid is None else [valid and (name not in unique or is_unique)]
+        _hold(findings, rules.INDEXES_VALID, f"{table}: {name}", held)
+
+
+def _look_at_ids(connection: BaseDatabaseWrapper, findings: Findings) -> None:
+    findings.applied[rules.IDS_GROW] += 1
+    sequences = _rows(connection, _IDS)
+    if not sequences:
+        findings.add(rules.IDS_GROW, None, "jobs_jobevent.id has no sequence")
+    for increment, cache, last, largest in sequences:
+        if (increment, cache) != (1, 1):
+            message = f"the sequence gives ids by {increment}, {cache} to a session"
+            findings.add(rules.IDS_GROW, None, message)
+        if last is not None and largest is not None and last < largest:
+            message = f"the next id comes after {last}, but the largest is {largest}"
+            findings.add(rules.IDS_GROW, None, message, largest)
+
+
+def _hold(findings: Findings, rule: str, what: str, held: list[Any]) -> None:
+    findings.applied[rule] += 1
+    if not held:
+        findings.add(rule, None, f"{what} is missing")
+    elif not all(held):
+        findings.add(rule, None, f"{what} is not enforced, or not validated")
+
+
+def _rows(connection: BaseDatabaseWrapper, statement: str, *parameters: str) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return list(cursor.fetchall())

@@ -1,0 +1,105 @@
+"""What a hand in SQL breaks is told by its rule's name, of that job and of no other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from string import Template
+from uuid import UUID
+
+import pytest
+
+from jobs.history import RULES
+from jobs.tests.history.corruptions import CORRUPTIONS, Corruption
+from jobs.tests.history.support import (
+    ABOUT_THE_DATABASE,
+    about_jobs,
+    at_work,
+    found,
+    gallery,
+    pass_time,
+)
+from jobs.tests.support import events, sql
+
+pytestmark = pytest.mark.django_db
+
+_CONSTRAINTS = """
+SELECT conrelid::regclass::text, conname FROM pg_constraint
+WHERE conrelid IN ('jobs_job'::regclass, 'jobs_jobevent'::regclass) AND contype IN ('c', 'f')
+"""
+
+
+def corrupt(corruption: Corruption, job_id: UUID) -> None:
+    """Do it, with nothing in the way."""
+    sql("SET CONSTRAINTS ALL IMMEDIATE")
+    for table, name in sql(_CONSTRAINTS):
+        sql(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+    seen: Counter[str] = Counter()
+    names = {"job": f"'{job_id}'::uuid"}
+    for event in events(job_id):
+        seen[event.type] += 1
+        names[f"{event.type}{seen[event.type]}"] = str(event.pk)
+    sql(Template(corruption.statement).substitute(names))
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_a_corruption_is_told_by_its_rule_and_of_its_job_alone(name: str) -> None:
+    corruption = CORRUPTIONS[name]
+    jobs = gallery()
+    victim = jobs[corruption.job]
+    before = {event.pk for event in events(victim)}
+    corrupt(corruption, victim)
+    report = found()
+    told = about_jobs(report)
+    assert {one.job_id for one in told} == {victim}, told
+    assert corruption.rule in {one.rule for one in told}, told
+    assert report.verdict == "violated"
+    own = before | {event.pk for event in events(victim)}
+    for one in told:
+        assert one.event_ids or one.rule in ("history_present", "row_lease"), one
+        assert set(one.event_ids) <= own
+
+
+def test_a_job_that_every_cleanup_forgot_is_told_once_the_bound_has_passed() -> None:
+    job = at_work()
+    pass_time(job.id, 159)
+    assert found(bound_seconds=100).verdict == "clean"
+    assert found(bound_seconds=90).found["running_within_bound"] == 1
+    pass_time(job.id, 2)
+    (told,) = found(bound_seconds=100).violations
+    assert (told.rule, told.job_id) == ("running_within_bound", job.id)
+    assert told.event_ids == (events(job.id)[-1].pk,)
+
+
+def test_every_rule_about_a_job_has_a_corruption_that_it_tells_of() -> None:
+    tested = {corruption.rule for corruption in CORRUPTIONS.values()} | {"running_within_bound"}
+    assert tested == set(RULES) - ABOUT_THE_DATABASE
+
+
+def test_of_each_rule_some_are_kept_and_all_are_counted() -> None:
+    jobs = gallery()
+    sql("UPDATE jobs_job SET priority = priority - 1")
+    sql("UPDATE jobs_job SET updated_at = updated_at + interval '1 second' WHERE status = 'failed'")
+    report = found(max_violations=2)
+    assert report.found["row_as_created"] == len(jobs)
+    assert Counter(one.rule for one in report.violations) == {"row_as_created": 2, "row_times": 1}
+    assert report.violation_count == len(jobs) + 1
+
+
+def test_only_the_jobs_asked_for_are_looked_at() -> None:
+    jobs = gallery()
+    sql("UPDATE jobs_job SET priority = priority - 1 WHERE id = %s", jobs["waiting"])
+    assert found(job_ids=[jobs["at_work"], jobs["retried"]]).verdict == "clean"
+    report = found(job_ids=[jobs["waiting"], jobs["at_work"]])
+    assert (report.jobs, report.events) == (2, 5)
+    assert [one.job_id for one in report.violations] == [jobs["waiting"]]
+
+
+def test_delays_of_another_backoff_need_to_be_told_of_it_or_left_out() -> None:
+    jobs = gallery()
+    assert found(backoff=(7, 300)).found["backoff_exact"] == 4
+    # 5 s is also what a maximum of 5 makes of any base; here only first attempts failed.
+    assert found(backoff=(60, 5)).verdict == "clean"
+    report = found(backoff=None)
+    assert report.verdict == "clean"
+    assert report.applied["backoff_exact"] == 0
+    assert report.applied["delay_as_told"] == len(jobs) - 1
