@@ -1,0 +1,1 @@
+"""Two or three sessions, driven through every order of their steps."""
