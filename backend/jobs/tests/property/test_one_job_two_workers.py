@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from jobs.tests.mutants import PARTS, killer_of
+from jobs.tests.mutants.fence import PARTS, killer_of
 from jobs.tests.property.machine import OneJobTwoWorkers, WithoutTheShapeCheck
 
 pytestmark = pytest.mark.django_db

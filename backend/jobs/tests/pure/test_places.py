@@ -102,3 +102,21 @@ def test_while_it_stops_nobody_is_replaced(parent: Parent, no_fork: NoFork) -> N
     parent._heard.append(signal.SIGTERM)
     parent._start_the_missing()
     assert no_fork.asked == 0
+
+
+def test_a_second_signal_is_one_that_no_process_can_put_off(
+    parent: Parent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, signum: sent.append((pid, signum)))
+    parent._places[0].fill(4711, now=0)
+    for heard, told in (
+        ([signal.SIGINT], [(4711, signal.SIGTERM)]),
+        ([], []),
+        ([signal.SIGINT], [(4711, signal.SIGKILL)]),
+        ([signal.SIGTERM], []),
+    ):
+        parent._heard += heard
+        sent.clear()
+        parent._hand_signals_on()
+        assert sent == told

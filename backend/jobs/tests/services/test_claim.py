@@ -76,6 +76,14 @@ def test_a_job_is_not_claimed_before_it_is_due() -> None:
     assert claimed.id == job.id
 
 
+def test_no_job_for_later_is_claimed_along_with_one_that_is_due() -> None:
+    """They are neighbours in the index, and a batch has room for both."""
+    due = queued()
+    queued(available_at=datetime.now(UTC) + timedelta(hours=1))
+    claimed = services.record_and_claim(worker_ids=["w1", "w2"]).claimed
+    assert [attempt.owner.job_id for attempt in claimed] == [due.id]
+
+
 def test_future_jobs_of_every_better_priority_do_not_hide_a_due_one() -> None:
     for priority in range(51, 91):
         queued(priority=priority, available_at=datetime(2100, 1, 1, tzinfo=UTC))

@@ -111,6 +111,16 @@ def test_a_job_is_told_of_however_long_its_transaction_took_unless_it_was_taken(
     assert heard() == 0
 
 
+def test_the_oldest_job_of_a_transaction_says_since_when_workers_may_be_idle(
+    heard: Heard,
+) -> None:
+    with transaction.atomic():
+        queued()
+        sql("SELECT pg_sleep(%s)", 2 * wakeup.MOMENT_SECONDS)
+        queued()
+    assert heard() == 1
+
+
 def test_nobody_is_told_where_an_older_job_has_waited_for_a_thread(heard: Heard) -> None:
     waited(queued(), 1)
     heard()
