@@ -20,6 +20,7 @@ import time
 from typing import Any
 
 from tools.bench import add_bench_arguments, command_bench
+from tools.chaos import add_chaos_arguments, command_chaos
 from tools.console import DATA, ROOT, Failure, Interrupted, catch_signals, say
 from tools.demo import POLL_SECONDS, command_demo
 from tools.environments import DEMO, DEV, binaries, prepare_venv
@@ -95,6 +96,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "Measure the queue beside its limits; with `peers`, beside other queues.",
     )
     add_bench_arguments(bench)
+    chaos = add(
+        "chaos",
+        command_chaos,
+        "Break workers, network and server of a queue of its own, and check all that it did.",
+    )
+    add_chaos_arguments(chaos)
     db = add("db", command_db, "Print a shell's exports for the running PostgreSQL.")
     db.add_argument("--start", action="store_true", help="run a PostgreSQL until Ctrl-C")
 

@@ -27,7 +27,7 @@ NEVER_ASKS_POSTGRESQL = ("pure", "docs", "compose", "api/test_fuzz.py")
 # What PostgreSQL makes of a statement does not depend on Python.
 ASKS_ONLY_POSTGRESQL = ("plans",)
 # What lies beside the Django project is held to its rules.
-BESIDE = ("../run.py", "../tools", "../benchmarks")
+BESIDE = ("../run.py", "../tools", "../benchmarks", "../chaos")
 LINT_COMMANDS = (
     ("ruff", "check", "--config", "pyproject.toml", ".", *BESIDE),
     ("ruff", "format", "--check", "--config", "pyproject.toml", ".", *BESIDE),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from chaos.proxy import Proxy
 from django.conf import settings as django_settings
 
 from jobs import listener, listening, services
 from jobs.lifecycle import Status
 from jobs.tests.support import sql
-from jobs.tests.worker.forwarder import Forwarder
 from jobs.tests.worker.hearing import HEARD, IN_VAIN, Wakes, listening_thread
 from jobs.tests.worker.support import (
     create,
@@ -67,23 +67,23 @@ def test_a_server_that_hangs_and_one_that_is_away_are_told_of_once_and_left_at_a
     database = django_settings.DATABASES["default"]
     caplog.set_level("DEBUG", logger="jobs")
     wakes = Wakes()
-    with Forwarder(database["HOST"], int(database["PORT"])) as forwarder:
-        with listening_thread(wakes, host="127.0.0.1", port=forwarder.port, connect_timeout=2):
+    with Proxy(database["HOST"], int(database["PORT"])) as proxy:
+        with listening_thread(wakes, host="127.0.0.1", port=proxy.port, connect_timeout=2):
             wakes.wait_for(1)
-            forwarder.swallow_answers()
+            proxy.swallow_answers()
             monkeypatch.setattr(listening, "ANSWER_SECONDS", 0.1)
             wait_until(lambda: "no answer within" in caplog.text, "the silence to be noticed")
-            forwarder.go_down()
+            proxy.go_down()
             wait_until(lambda: "still do not reach" in caplog.text, "it to try again")
             monkeypatch.setattr(listening, "ANSWER_SECONDS", 30)
-            forwarder.come_back()
+            proxy.come_back()
             wakes.wait_for(2)
             create("demo.success")
             wakes.wait_for(3)
             assert caplog.text.count(IN_VAIN) == 1
             # A stop while it waits for an answer that does not come.
-            forwarder.swallow_answers()
-        forwarder.cut()
+            proxy.swallow_answers()
+        proxy.cut()
 
 
 def test_a_role_that_may_not_connect_leaves_the_worker_polling(

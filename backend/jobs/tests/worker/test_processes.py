@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chaos.proxy import Proxy
 from django.conf import settings
 from django.db import connection
 
 from jobs import services
 from jobs.lifecycle import EventType, Status
 from jobs.models import Job, JobEvent
-from jobs.tests.worker.forwarder import Forwarder
 from jobs.tests.worker.support import (
     WorkerProcess,
     create,
@@ -203,29 +203,29 @@ def test_a_worker_process_holds_few_sessions_and_leaves_none(
     wait_until(lambda: other_sessions() == 0, "the worker's sessions to end", seconds=5)
 
 
-def through(forwarder: Forwarder) -> dict[str, str]:
-    """The environment of a worker that reaches the database through `forwarder`."""
-    return {"POSTGRES_HOST": "127.0.0.1", "POSTGRES_PORT": str(forwarder.port)}
+def through(proxy: Proxy) -> dict[str, str]:
+    """The environment of a worker that reaches the database through `proxy`."""
+    return {"POSTGRES_HOST": "127.0.0.1", "POSTGRES_PORT": str(proxy.port)}
 
 
 @pytest.fixture
-def forwarder() -> Iterator[Forwarder]:
-    """A forwarder before this test's server."""
+def proxy() -> Iterator[Proxy]:
+    """A proxy before this test's server."""
     database = settings.DATABASES["default"]
-    with Forwarder(database["HOST"] or "localhost", int(database["PORT"] or 5432)) as forwarder:
-        yield forwarder
+    with Proxy(database["HOST"] or "localhost", int(database["PORT"] or 5432)) as proxy:
+        yield proxy
 
 
 def test_an_outcome_held_while_the_server_is_away_is_recorded_when_it_is_back(
-    start: Start, gate: dict[str, Any], forwarder: Forwarder
+    start: Start, gate: dict[str, Any], proxy: Proxy
 ) -> None:
     job = create("test.until_file", payload=gate)
-    worker = start(**through(forwarder))
+    worker = start(**through(proxy))
     started(gate)
-    forwarder.go_down()
+    proxy.go_down()
     open_gate(gate)
     worker.wait_for_log("The database cannot be used")
-    forwarder.come_back()
+    proxy.come_back()
     (job,) = ended(job)
     assert (job.status, job.attempts, job.result) == (Status.SUCCEEDED, 1, "let go")
     worker.wait_for_log("The database is back")
@@ -234,23 +234,23 @@ def test_an_outcome_held_while_the_server_is_away_is_recorded_when_it_is_back(
 
 
 def test_an_outcome_whose_commit_answer_was_cut_off_is_not_run_or_told_twice(
-    start: Start, gate: dict[str, Any], forwarder: Forwarder
+    start: Start, gate: dict[str, Any], proxy: Proxy
 ) -> None:
     # Nothing but the outcome may be under way while answers are swallowed, a cleanup
     # neither; the first is over once a job has ended.
     worker = start(
         JOB_WORKER_THREADS="1",
         JOB_WORKER_CLEANUP_INTERVAL_SECONDS="3600",
-        **through(forwarder),
+        **through(proxy),
     )
     ended(create("demo.flaky", payload={"fail_until_attempt": 1}))
     job = create("test.until_file", payload=gate)
     started(gate)
-    forwarder.swallow_answers()
+    proxy.swallow_answers()
     open_gate(gate)
     wait_until(lambda: has_event(job, EventType.SUCCEEDED), "the outcome to be committed")
-    forwarder.cut()
-    forwarder.come_back()
+    proxy.cut()
+    proxy.come_back()
     (after,) = ended(create("demo.success", payload={"sleep_seconds": 0}))
     assert after.status == Status.SUCCEEDED
     assert event_types(job) == ["created", "claimed", "succeeded"]
@@ -258,12 +258,10 @@ def test_an_outcome_whose_commit_answer_was_cut_off_is_not_run_or_told_twice(
     assert "taken back before" not in worker.log()
 
 
-def test_a_worker_stops_in_its_grace_while_the_server_is_away(
-    start: Start, forwarder: Forwarder
-) -> None:
-    worker = start(**through(forwarder))
+def test_a_worker_stops_in_its_grace_while_the_server_is_away(start: Start, proxy: Proxy) -> None:
+    worker = start(**through(proxy))
     worker.wait_for_log("Working with")
-    forwarder.go_down()
+    proxy.go_down()
     worker.wait_for_log("The database cannot be used")
     worker.send(signal.SIGTERM)
     assert worker.exit_code() == 0
