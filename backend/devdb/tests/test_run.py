@@ -71,7 +71,8 @@ def make_checkout(parent: Path) -> Path:
     root.mkdir()
     ignore = shutil.ignore_patterns("__pycache__", "tests")
     shutil.copy(ROOT / "run.py", root)
-    shutil.copytree(ROOT / "tools", root / "tools", ignore=ignore)
+    for name in ("tools", "chaos"):
+        shutil.copytree(ROOT / name, root / name, ignore=ignore)
     shutil.copytree(ROOT / "backend/devdb", root / "backend/devdb", ignore=ignore)
     requirement = tiny_wheel(root)
     for name in REQUIREMENTS:
