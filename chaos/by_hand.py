@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from chaos.ledger import NOTE
 from jobs import services
 from jobs.worker import new_worker_id
 
-# What was left undone on purpose, to be finished late.
+# What was left undone on purpose is finished so many seconds later: in time, late or too late.
 MOST_LEFT = 20
+LEFT_SECONDS = (0.5, 8.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +49,12 @@ class HandWorker:
     def __init__(self, calls: Calls, dice: random.Random) -> None:
         self._calls = calls
         self._dice = dice
-        self._left: deque[Held] = deque(maxlen=MOST_LEFT)
+        self._left: deque[tuple[float, Held]] = deque(maxlen=MOST_LEFT)
 
     def step(self) -> None:
         """One attempt, or the late end of one that was left."""
-        if len(self._left) > MOST_LEFT // 2 and self._dice.random() < 0.5:
-            self._end(self._left.popleft())
+        if self._left and self._left[0][0] <= time.monotonic():
+            self._end(self._left.popleft()[1])
             return
         held = self._claim()
         if held is None:
@@ -70,7 +72,7 @@ class HandWorker:
                 message=message,
             )
         if self._dice.random() < 0.1:
-            self._left.append(held)
+            self._left.append((time.monotonic() + self._dice.uniform(*LEFT_SECONDS), held))
             return
         self._end(held)
 

@@ -9,9 +9,11 @@ Nothing is flushed to the disk: processes are killed here, machines are not.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import os
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -60,6 +62,7 @@ class Ledger:
             raise ValueError(f"who must be a name without a slash, not {who!r}")
         self._directory = directory
         self._who = who
+        self._reopening = threading.Lock()
         self._open()
 
     def write(self, op: str, phase: str, *, call: int | None = None, **fields: Any) -> int:
@@ -71,7 +74,9 @@ class Ledger:
         if phase not in PHASES:
             raise ValueError(f"phase must be one of {', '.join(PHASES)}, not {phase!r}")
         if os.getpid() != self._pid:
-            self._open()
+            with self._reopening:
+                if os.getpid() != self._pid:
+                    self._open()
         if call is None:
             call = next(self._calls)
         line = json.dumps([time.monotonic(), call, op, phase, fields], default=_as_text) + "\n"
@@ -82,18 +87,34 @@ class Ledger:
 
     def _open(self) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
-        self._pid = os.getpid()
         self._calls = itertools.count(1)
         # A process may have two of them, and the system gives a process id again.
         for number in itertools.count():
-            self.path = self._directory / f"{self._who}.{self._pid}.{number}.jsonl"
+            self.path = self._directory / f"{self._who}.{os.getpid()}.{number}.jsonl"
             try:
                 self._descriptor = os.open(
                     self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600
                 )
             except FileExistsError:
                 continue
-            return
+            break
+        # Last, for it is what other threads look at.
+        self._pid = os.getpid()
+
+
+_first_use = threading.Lock()
+
+
+def own_ledger() -> Ledger:
+    """This process's, as CHAOS_LEDGER and CHAOS_WHO name it; the same one for every thread."""
+    # Of two, one would get a call's beginning and the other its end.
+    with _first_use:
+        return _open_own()
+
+
+@functools.cache
+def _open_own() -> Ledger:
+    return Ledger(Path(os.environ["CHAOS_LEDGER"]), os.environ["CHAOS_WHO"])
 
 
 def read(directory: Path) -> list[Entry]:

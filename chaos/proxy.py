@@ -95,6 +95,12 @@ class Proxy:
         for thread in self._threads:
             thread.join(5)
 
+    @property
+    def connections(self) -> int:
+        """How many connections pass through it now."""
+        with self._change:
+            return len(self._pairs)
+
     def client_port(self, server_port: int) -> int | None:
         """The client's port of the connection that the server sees at `server_port`."""
         with self._change, contextlib.suppress(OSError):
@@ -104,14 +110,14 @@ class Proxy:
                     return port
         return None
 
-    def cut(self) -> None:
-        """End every connection there is, on both sides."""
-        for pair in self._taken_out():
+    def cut(self, *, counts: bool = True) -> None:
+        """End every connection there is, on both sides; where it `counts`, that was felt."""
+        for pair in self._taken_out(counts):
             pair.shut()
 
     def reset(self) -> None:
         """Reset every connection there is, on both sides."""
-        for pair in self._taken_out():
+        for pair in self._taken_out(True):
             pair.reset()
 
     def half_close(self, way: Way) -> None:
@@ -165,10 +171,10 @@ class Proxy:
             self.latency_seconds = 0.0
             self._change.notify_all()
 
-    def _taken_out(self) -> list[_Pair]:
+    def _taken_out(self, counts: bool) -> list[_Pair]:
         with self._change:
             pairs, self._pairs = self._pairs, []
-            self.felt += len(pairs)
+            self.felt += len(pairs) * counts
             self._change.notify_all()
         return pairs
 

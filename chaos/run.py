@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 ROOT = Path(__file__).resolve().parents[1]
 BACKEND = ROOT / "backend"
+DATA = ROOT / ".data"
+RUNS = DATA / "chaos"
 sys.path[:0] = [path for path in (str(BACKEND), str(ROOT)) if path not in sys.path]
 
 import devdb  # noqa: E402
@@ -31,6 +33,7 @@ from chaos.faults import KINDS  # noqa: E402
 from chaos.ledger import NOTE  # noqa: E402
 from chaos.options import add_options  # noqa: E402
 from chaos.plan import make_plan  # noqa: E402
+from chaos.pulse import Pulse  # noqa: E402
 from chaos.server import chaos_server  # noqa: E402
 from chaos.stage import BACKOFF_MAX_SECONDS, CLEANUP_SECONDS, LEASE_SECONDS, Stage  # noqa: E402
 from devdb.children import start_child  # noqa: E402
@@ -44,6 +47,7 @@ APART_SECONDS = 40
 # claims can be judged only where jobs wait and no fault is near.
 CALM_SECONDS = 8
 CALM_JOBS, CALM_JOB_SECONDS = 800, 0.15
+CALM_TRIES = 5
 # At the beginning nothing is broken, so that what is broken later can be told from what was.
 QUIET_SECONDS = 4
 # A kind is asked for once for so many seconds of the whole: 20 times in ten minutes.
@@ -53,6 +57,8 @@ OVERTIME_SECONDS = 240
 MOST_ATTEMPTS = 4
 DRAINED_A_SECOND = 20
 CLIENT_SECONDS = 20
+# Each holds a few megabytes for each minute.
+KEPT_RUNS = 5
 
 
 def main(arguments: list[str]) -> int:
@@ -61,17 +67,17 @@ def main(arguments: list[str]) -> int:
     add_options(parser)
     options = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
-    base = ROOT / ".data" / "chaos"
-    directory: Path = options.directory or base / f"run-{seed}"
+    directory: Path = options.directory or RUNS / f"run-{seed}"
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
+    delete_old_runs(RUNS)
     kinds = [*KINDS] if options.only is None else options.only.split(",")
     each = options.each or max(1, options.seconds // EACH_SECONDS)
     signal.signal(signal.SIGALRM, _out_of_time)
     signal.signal(signal.SIGTERM, _out_of_time)
     signal.alarm(options.seconds + OVERTIME_SECONDS)
     print(f"Seed {seed}; all that is written goes to {directory}", flush=True)
-    with chaos_server(base, devdb.find_binaries()) as server:
+    with chaos_server(DATA, devdb.find_binaries()) as server:
         # For Django in this process: past the proxies, as the superuser.
         os.environ.update(
             {
@@ -86,6 +92,13 @@ def main(arguments: list[str]) -> int:
                 return _play(stage, options.seconds, seed, each, kinds)
         finally:
             shutil.copy(server.log, directory / "server.log")
+
+
+def delete_old_runs(parent: Path) -> None:
+    """Leave the newest `KEPT_RUNS` of what runs wrote there, and nothing else of theirs."""
+    runs = sorted(parent.glob("run-*"), key=lambda run: run.stat().st_mtime)
+    for run in runs[:-KEPT_RUNS]:
+        shutil.rmtree(run, ignore_errors=True)
 
 
 def _play(stage: Stage, seconds: int, seed: int, each: int, kinds: list[str]) -> int:
@@ -109,15 +122,16 @@ def _play(stage: Stage, seconds: int, seed: int, each: int, kinds: list[str]) ->
     conductor = Conductor(stage, plan)
     run = Run(seed, seconds, each, kinds, conductor)
     stage.ledger.write("phase", NOTE, name="faults")
-    stage.begin()
-    looker = _start_looking(stage)
-    began_at = time.monotonic()
-    conductor.play(fault_seconds, _say)
-    run.fault_seconds = time.monotonic() - began_at
-    stage.ledger.write("phase", NOTE, name="heal")
-    _say("Everything is mended; now all jobs have to end ...")
-    looker.terminate()
-    _heal(stage, run)
+    with Pulse(stage.ledger):
+        stage.begin()
+        looker = _start_looking(stage)
+        began_at = time.monotonic()
+        conductor.play(fault_seconds, _say)
+        run.fault_seconds = time.monotonic() - began_at
+        stage.ledger.write("phase", NOTE, name="heal")
+        _say("Everything is mended; now all jobs have to end ...")
+        looker.terminate()
+        _heal(stage, run)
     looker.wait(CLIENT_SECONDS)
     code = conclude(stage, run)
     print(f"\nThe report: {stage.directory / 'report.md'}", flush=True)
@@ -154,7 +168,10 @@ def _heal(stage: Stage, run: Run) -> None:
         participant.proxy.come_back()
     stage.server.wait_until_ready()
     calm_until = time.monotonic() + CALM_SECONDS
-    stage.create_many("rogue.hang", CALM_JOBS, seconds=CALM_JOB_SECONDS)
+    # This process's session may have ended with an earlier server, as it finds out only now.
+    for _ in range(CALM_TRIES):
+        if stage.create_many("rogue.hang", CALM_JOBS, seconds=CALM_JOB_SECONDS):
+            break
     while time.monotonic() < calm_until:
         stage.tend()
         time.sleep(0.1)

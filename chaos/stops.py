@@ -8,6 +8,7 @@ all that its transaction has locked and changed; and `pg_locks` says when it doe
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -47,6 +48,9 @@ class Point:
     def __str__(self) -> str:
         return f"{self.step}-{self.moment}"
 
+
+# How long whoever passes a point is waited for.
+LOCK_MILLISECONDS = 300
 
 POINTS = tuple(Point(step, moment) for step in Step for moment in Moment)
 
@@ -136,11 +140,14 @@ class Stop:
         self._names = [*names]
 
     def __enter__(self) -> Stop:
+        self._connection.execute(f"SET lock_timeout = {LOCK_MILLISECONDS}")
         for name in self._names:
-            # Whoever just passes the point is waited for, the length of a transaction.
-            self._connection.execute(
-                "SELECT pg_advisory_lock(hashtext(%s), %s)", [name, self._point.number]
-            )
+            # Whoever just passes the point is waited for, the length of a transaction. One that
+            # stands still itself is not: who comes after him passes.
+            with contextlib.suppress(psycopg.errors.LockNotAvailable):
+                self._connection.execute(
+                    "SELECT pg_advisory_lock(hashtext(%s), %s)", [name, self._point.number]
+                )
         return self
 
     def __exit__(self, *raised: object) -> None:

@@ -20,7 +20,10 @@ TEST_PROCESSES = "2"
 MATRIX_PYTHON = "3.13"
 MATRIX_POSTGRESQL = 15
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
-ALL_BUT_BROWSER = ("-m", "not browser")
+# The chaos test has a row of its own, and the machine to itself.
+ALL_BUT_CHAOS = ("-m", "not chaos")
+ALL_BUT_BROWSER = ("-m", "not browser and not chaos")
+CHAOS = ("-m", "chaos", "-n", "0", "jobs/tests/chaos/test_chaos_run.py")
 # What another PostgreSQL could answer otherwise; the rest would only be run twice.
 ASKS_POSTGRESQL = ("dashboard", "jobs")
 NEVER_ASKS_POSTGRESQL = ("pure", "docs", "compose", "api/test_fuzz.py")
@@ -66,6 +69,8 @@ def command_test(options: argparse.Namespace) -> int:
         )
     for number, (version, interpreter, name, major) in enumerate(plan):
         arguments = [*(ALL_BUT_BROWSER if number else ()), *options.pytest_arguments]
+        if not arguments:
+            arguments = [*ALL_BUT_CHAOS]
         if number and not options.pytest_arguments:
             left_out = ASKS_ONLY_POSTGRESQL if major is None else NEVER_ASKS_POSTGRESQL
             arguments += [
@@ -91,6 +96,8 @@ def command_test(options: argparse.Namespace) -> int:
         with devdb.throwaway_server(DATA, found, say=say, in_memory=True) as server:
             connection = server.connection.environment()
             rows.append(run_suite(title, bin_directory, connection, arguments))
+    if not options.pytest_arguments:
+        rows.append(run_suite(f"chaos, Python {own_python}", prepare_venv(DEV), {}, [*CHAOS]))
     print_table(("configuration", "passed", "failed", "skipped", ""), rows)
     return 1 if any(row[-1] == "FAILED" for row in rows) else 0
 

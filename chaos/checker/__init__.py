@@ -14,6 +14,7 @@ What the ledger tells, by its `op` (a call has an `invoke` and an end, a note is
     renew, progress, complete, fail_attempt
                   call  as start; progress also message. A failed one names LeaseLost in `error`
     fault         call  kind; from its invoke to its end; one that failed was not fired
+                  note  kind, and began_at (monotonic) where it lasted
     signal        note  pid, signum
     worker_started, worker_exited
                   note  pid

@@ -114,8 +114,11 @@ class History:
             for call in self.calls["fault"]
             if call.outcome != FAIL
         ]
-        at_once = [Fault(note.fields["kind"], note.at, note.at) for note in self.notes["fault"]]
-        return sorted([*fired, *at_once], key=lambda fault: fault.begins_at)
+        noted = [
+            Fault(note.fields["kind"], note.fields.get("began_at", note.at), note.at)
+            for note in self.notes["fault"]
+        ]
+        return sorted([*fired, *noted], key=lambda fault: fault.begins_at)
 
 
 def was_lost(call: Call) -> bool:

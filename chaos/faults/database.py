@@ -11,13 +11,14 @@ from collections.abc import Iterator
 
 import psycopg
 
-from chaos.faults.kinds import Fault, Kind, Sql, Unavailable, the, until
+from chaos.faults.kinds import Fault, Kind, Sql, Unavailable, somebody_at, the, until
 from chaos.server import MAX_CONNECTIONS, ChaosServer
 from chaos.stage import ROLE, Stage
-from chaos.stops import POINTS, Moment, Standing, Step, Stop
+from chaos.stops import POINTS, Moment, Step, Stop
 
 PATIENCE_SECONDS = 4
-LOCK_TRIES = 10
+LOCK_TIMEOUT, STATEMENT_TIMEOUT = "lock timeout", "statement timeout"
+CANCELLED = "canceling statement due to"
 
 _TERMINATE = (
     "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity"
@@ -48,12 +49,14 @@ def sessions_terminated(stage: Stage, target: int, variant: int) -> Fault:
     """`pg_terminate_backend` for one participant's sessions, or for everybody's."""
     everybody = [participant.who for participant in stage.participants]
     names = everybody if variant % 3 == 0 else [everybody[target % len(everybody)]]
-    for _ in range(LOCK_TRIES):
+
+    def terminate() -> int:
         ((count,),) = stage.sql(_TERMINATE, [ROLE, names])
-        if count:
-            return f"{count} sessions"
-        yield 0.2
-    return ""
+        return int(count)
+
+    # A worker that has just been started has none yet.
+    count = yield from until(terminate, PATIENCE_SECONDS, 0.2)
+    return f"{count} sessions" if count else ""
 
 
 @contextlib.contextmanager
@@ -74,7 +77,7 @@ def rows_locked(stage: Stage, target: int, variant: int) -> Fault:
                 " ORDER BY status = 'running' DESC LIMIT 20 FOR UPDATE SKIP LOCKED"
             )
             yield 0.1
-    return heard.told("canceling statement due to lock timeout")
+    return heard.told(f"{CANCELLED} {LOCK_TIMEOUT}")
 
 
 def _lock_table(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
@@ -88,13 +91,14 @@ def _lock_table(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
 
 
 def table_locked(stage: Stage, target: int, variant: int) -> Fault:
-    """Somebody keeps the whole table from being written, for 1.2 s."""
+    """Somebody keeps the whole table from being written, for 1.2 s, until a wait was too long."""
     heard = Heard(stage.server)
     with _in_transaction(stage) as connection:
         if not (yield from until(lambda: _lock_table(connection), PATIENCE_SECONDS)):
             return ""
         yield 1.2
-    return heard.told("canceling statement due to lock timeout")
+        yield from until(lambda: heard.count(f"{CANCELLED} {LOCK_TIMEOUT}"), PATIENCE_SECONDS)
+    return heard.told(f"{CANCELLED} {LOCK_TIMEOUT}")
 
 
 def statement_timeout(stage: Stage, target: int, variant: int) -> Fault:
@@ -109,10 +113,12 @@ def statement_timeout(stage: Stage, target: int, variant: int) -> Fault:
         with _in_transaction(stage) as connection:
             yield from until(lambda: _lock_table(connection), PATIENCE_SECONDS)
             yield 0.8
+            said = f"{CANCELLED} {STATEMENT_TIMEOUT}"
+            yield from until(lambda: heard.count(said), PATIENCE_SECONDS)
     finally:
         stage.sql(f"ALTER ROLE {ROLE} RESET statement_timeout")
         stage.sql(_TERMINATE, [ROLE, names])
-    return heard.told("canceling statement due to statement timeout")
+    return heard.told(f"{CANCELLED} {STATEMENT_TIMEOUT}")
 
 
 def deadlock(stage: Stage, target: int, variant: int) -> Fault:
@@ -128,13 +134,12 @@ def deadlock(stage: Stage, target: int, variant: int) -> Fault:
     with contextlib.closing(stage.connect()) as connection:
         # Who looks first whether it is a deadlock is who ends.
         connection.execute("SET deadlock_timeout = '10s'")
-        connection.execute("SET lock_timeout = '5s'")
         with Stop(connection, point, names) as stop:
-            if step is Step.CLEANUP:
-                yield from until(lambda: stage.create("rogue.hang", seconds=3.0), PATIENCE_SECONDS)
-            standing: Standing | None = yield from until(stop.standing, 2 * PATIENCE_SECONDS)
+            lure = ("rogue.hang", 3.0) if step is Step.CLEANUP else None
+            standing = yield from somebody_at(stage, stop, lure, 2 * PATIENCE_SECONDS)
             if standing is None:
                 return ""
+            connection.execute("SET lock_timeout = '5s'")
             rogue = threading.Thread(target=_lock_and_let_go, args=[connection], daemon=True)
             rogue.start()
             yield from until(lambda: not rogue.is_alive(), 2 * PATIENCE_SECONDS)

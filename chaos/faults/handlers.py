@@ -13,39 +13,39 @@ from chaos.faults.kinds import Fault, Kind, until
 from chaos.stage import LEASE_SECONDS, Stage
 
 PATIENCE_SECONDS = 40
+LOOK_SECONDS = 0.1
 _EVENTS = """
-SELECT string_agg(coalesce(data ->> 'cause', type), ' ' ORDER BY id)
-FROM jobs_jobevent WHERE job_id = %s
+SELECT string_agg(coalesce(data ->> 'cause', type), ' ' ORDER BY id),
+    (SELECT finished_at IS NOT NULL FROM jobs_job WHERE id = %(job)s)
+FROM jobs_jobevent WHERE job_id = %(job)s
 """
 
 
 def misbehaving(
     job_type: str, felt: str, payload: Callable[[int], dict[str, Any]], *arguments: Any
 ) -> Fault:
-    """A job of that type, and its end."""
+    """A job of that type, and its end; another one, where a client took it in hand and ended it."""
     stage, _, variant = arguments
     job: UUID | None = None
 
-    def make() -> bool:
+    def told() -> str:
         nonlocal job
         job = job or stage.create(job_type, **payload(variant))
-        return job is not None
+        word, is_over = _told(stage, job, felt) if job else ("", False)
+        job = None if is_over else job
+        return word
 
-    yield from until(make, PATIENCE_SECONDS)
-    if job is None:
-        return ""
-    told = yield from until(lambda: _told(stage, job, felt), PATIENCE_SECONDS)
-    return told or ""
+    return (yield from until(told, PATIENCE_SECONDS, LOOK_SECONDS)) or ""
 
 
-def _told(stage: Stage, job: UUID | None, felt: str) -> str:
+def _told(stage: Stage, job: UUID, felt: str) -> tuple[str, bool]:
+    """The first of the wanted words that its events say, and whether it has ended."""
     try:
-        ((events,),) = stage.sql(_EVENTS, [job])
+        ((events, is_over),) = stage.sql(_EVENTS, {"job": job})
     except psycopg.Error:
-        return ""
-    words = (events or "").split()
+        return "", False
     wanted = felt.split("|")
-    return next((word for word in words if word in wanted), "")
+    return next((word for word in (events or "").split() if word in wanted), ""), bool(is_over)
 
 
 def _seconds(leases: float, variant: int) -> dict[str, Any]:

@@ -14,11 +14,13 @@ from enum import Enum
 from typing import TypeVar
 
 from chaos.stage import Stage
+from chaos.stops import Standing, Stop
 
 T = TypeVar("T")
 
 # Which target and which variant are numbers of the plan; each fault counts its own from them.
 SQL_DONE = -1.0
+LURE_SECONDS = 2.0
 Fault = Generator[float, None, str]
 Begin = Callable[[Stage, int, int], Fault]
 
@@ -50,14 +52,35 @@ class Kind:
     weight: int = 1
 
 
-def until(is_true: Callable[[], T], seconds: float) -> Generator[float, None, T | None]:
+def until(
+    is_true: Callable[[], T], seconds: float, every_seconds: float = 0.02
+) -> Generator[float, None, T | None]:
     """Look again and again; what `is_true` answered, or `None` after `seconds`."""
     gives_up_at = time.monotonic() + seconds
     while not (answer := is_true()):
         if time.monotonic() > gives_up_at:
             return None
-        yield 0.02
+        yield every_seconds
     return answer
+
+
+def somebody_at(
+    stage: Stage, stop: Stop, lure: tuple[str, float] | None, seconds: float
+) -> Generator[float, None, Standing | None]:
+    """Who comes to stand there; `lure` is a type of job that takes a worker there, and its length.
+
+    Any claim may be a client's, by hand, and so the lure is put out again and again.
+    """
+    lure_at = 0.0
+
+    def standing() -> Standing | None:
+        nonlocal lure_at
+        if lure is not None and time.monotonic() >= lure_at:
+            made = stage.create(lure[0], seconds=lure[1])
+            lure_at = time.monotonic() + (LURE_SECONDS if made else 0.1)
+        return stop.standing()
+
+    return (yield from until(standing, seconds))
 
 
 def a_worker(stage: Stage, target: int) -> frozenset[str]:

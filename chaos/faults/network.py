@@ -9,7 +9,8 @@ from chaos.faults.kinds import Fault, Kind, a_proxy, until
 from chaos.proxy import Proxy, Way
 from chaos.stage import Stage
 
-PATIENCE_SECONDS = 4
+# A worker takes some seconds to start, and has no connection before.
+PATIENCE_SECONDS = 8
 # Longer than a worker waits for an answer; now and then a stall lasts so long.
 LONG_STALL_SECONDS = 17
 LONG_STALL_EVERY = 10
@@ -21,6 +22,7 @@ def on_the_way(do: Break, stage: Stage, target: int, variant: int) -> Fault:
     """Do it to one participant's way, for as long as it says, and mend it."""
     participant = stage.participants[target % len(stage.participants)]
     proxy = participant.proxy
+    yield from until(lambda: proxy.connections, PATIENCE_SECONDS)
     before = proxy.felt
     try:
         lasts_seconds = do(proxy, variant)

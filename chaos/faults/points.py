@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
-from chaos.faults.kinds import SQL_DONE, Fault, Kind, Sql, a_worker, the, until
+from chaos.faults.kinds import (
+    LURE_SECONDS,
+    SQL_DONE,
+    Fault,
+    Kind,
+    Sql,
+    a_worker,
+    somebody_at,
+    the,
+    until,
+)
 from chaos.faults.workers import running, stand_still
 from chaos.stage import Participant, Stage, pid_behind
 from chaos.stops import POINTS, Point, Standing, Step, Stop
 
+# For the worker that is meant, and then for any of them.
+PATIENCE_SECONDS = (3, 5)
 STAND_SECONDS = 6
 # What makes somebody come to a point, where the load does not: a job of that type.
 LURES = {Step.RENEWAL: ("rogue.renew", 1.0), Step.CLEANUP: ("rogue.hang", 3.0)}
@@ -63,7 +75,8 @@ def _end_session(stage: Stage, worker: Participant, pid: int, standing: Standing
 
 def _cut(stage: Stage, worker: Participant, pid: int, standing: Standing | None) -> Fault:
     """Its connections are cut; the session finds out when it answers."""
-    worker.proxy.cut()
+    # Some other fault may count what happens on the same way.
+    worker.proxy.cut(counts=False)
     return f"connections of {worker.who} cut"
     yield
 
@@ -75,23 +88,26 @@ def at_point(point: Point, stage: Stage, target: int, variant: int) -> Fault:
     """Make a worker stand at `point`, and do one of `ACTS` to it."""
     worker = yield from running(stage, target)
     lure = LURES.get(point.step)
-    # Whoever comes to it first, where it is not the load that brings one there.
-    names = [worker.who] if lure is None else [other.who for other in stage.workers]
+    everybody = [other.who for other in stage.workers]
     act = ACTS[variant % len(ACTS)]
-    with stage.connect() as connection:
-        connection.execute("SET lock_timeout = '500ms'")
-        with Stop(connection, point, names) as stop:
-            if lure is not None:
-                yield from until(partial(stage.create, lure[0], seconds=lure[1]), STAND_SECONDS)
-            standing = yield from until(stop.standing, STAND_SECONDS)
-            if standing is None:
-                return ""
-            worker = next(other for other in stage.workers if other.who == standing.who)
-            pid = pid_behind(worker, standing.client_port)
-            acting = act(stage, worker, pid, standing)
-            # What takes long goes on after the session does.
-            wait_seconds = next(acting, None) if act in (_terminate, _stop) else None
-            felt = "" if wait_seconds is not None else (yield from acting)
+    with contextlib.closing(stage.connect()) as connection:
+        # Where it is not the load that brings one there, whoever comes first will do.
+        for names, seconds in zip(
+            ([worker.who] if lure is None else everybody, everybody), PATIENCE_SECONDS, strict=True
+        ):
+            with Stop(connection, point, names) as stop:
+                standing = yield from somebody_at(stage, stop, lure, seconds)
+                if standing is None:
+                    continue
+                worker = next(other for other in stage.workers if other.who == standing.who)
+                pid = pid_behind(worker, standing.client_port)
+                acting = act(stage, worker, pid, standing)
+                # What takes long goes on after the session does.
+                wait_seconds = next(acting, None) if act in (_terminate, _stop) else None
+                felt = "" if wait_seconds is not None else (yield from acting)
+                break
+        else:
+            return ""
     yield SQL_DONE
     if wait_seconds is not None:
         yield wait_seconds
@@ -102,26 +118,33 @@ def at_point(point: Point, stage: Stage, target: int, variant: int) -> Fault:
 
 def in_handler(after: bool, stage: Stage, target: int, variant: int) -> Fault:
     """Do one of `ACTS` to a worker whose handler stands before or after its effect."""
+    place = stage.directory / "stands"
+    place.mkdir(exist_ok=True)
     name = f"stand-{time.monotonic_ns()}"
-    at, go = stage.directory / f"{name}.at", stage.directory / f"{name}.go"
-    place = {"at": str(at), "go": str(go)}
-    payload = {"after": after, "seconds": STAND_SECONDS, **place}
-    if not (yield from until(lambda: stage.create("rogue.stand", **payload), STAND_SECONDS)):
-        return ""
+    at, go = place / f"{name}.at", place / f"{name}.go"
+    payload = {"after": after, "seconds": STAND_SECONDS, "at": str(at), "go": str(go)}
+    lure_at = 0.0
+
+    def is_standing() -> bool:
+        nonlocal lure_at
+        if time.monotonic() >= lure_at:
+            made = stage.create("rogue.stand", **payload)
+            lure_at = time.monotonic() + (LURE_SECONDS if made else 0.1)
+        return at.exists()
+
     try:
-        if not (yield from until(at.exists, STAND_SECONDS)):
+        if not (yield from until(is_standing, sum(PATIENCE_SECONDS))):
             return ""
-        pid = int(Path(at).read_text())
+        pid = int(at.read_text())
         worker = stage.worker_of(pid)
         if worker is None:
             return ""
         felt = yield from ACTS[variant % len(ACTS)](stage, worker, pid, None)
         yield SQL_DONE
     finally:
+        # It stays, for whoever comes to stand there later.
         go.touch()
     yield 0.5
-    at.unlink(missing_ok=True)
-    go.unlink(missing_ok=True)
     return felt
 
 

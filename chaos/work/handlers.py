@@ -7,7 +7,6 @@ begin with `rogue.`.
 
 from __future__ import annotations
 
-import functools
 import os
 import random
 import signal
@@ -17,17 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from chaos.ledger import FAIL, INVOKE, NOTE, OK, UNKNOWN, Ledger
+from chaos.ledger import FAIL, INVOKE, NOTE, OK, UNKNOWN, own_ledger
 from jobs.context import JobContext
 from jobs.errors import HandlerFailed, LeaseLost
 from jobs.handlers import register
 
 POLL_SECONDS = 0.02
-
-
-@functools.cache
-def _ledger() -> Ledger:
-    return Ledger(Path(os.environ["CHAOS_LEDGER"]), os.environ["CHAOS_WHO"])
 
 
 def _attempt(context: JobContext) -> dict[str, Any]:
@@ -41,25 +35,25 @@ def _attempt(context: JobContext) -> dict[str, Any]:
 
 def _start(context: JobContext) -> None:
     # With the host's clock, which may be wrong here.
-    _ledger().write("start", NOTE, **_attempt(context), host_time=time.time())
+    own_ledger().write("start", NOTE, **_attempt(context), host_time=time.time())
 
 
 def _end(context: JobContext) -> dict[str, int]:
     """Tell of the end; the handler's result."""
-    _ledger().write("end", NOTE, **_attempt(context))
+    own_ledger().write("end", NOTE, **_attempt(context))
     return {"fencing_token": context.fencing_token}
 
 
 def _call(context: JobContext, op: str, do: Callable[[], None], **fields: Any) -> None:
     """Do it, and write down what came of it; raises what it raises."""
-    call = _ledger().write(op, INVOKE, **_attempt(context), **fields)
+    call = own_ledger().write(op, INVOKE, **_attempt(context), **fields)
     try:
         do()
     except BaseException as error:
         phase = FAIL if isinstance(error, LeaseLost) else UNKNOWN
-        _ledger().write(op, phase, call=call, error=type(error).__name__)
+        own_ledger().write(op, phase, call=call, error=type(error).__name__)
         raise
-    _ledger().write(op, OK, call=call)
+    own_ledger().write(op, OK, call=call)
 
 
 def _renew(context: JobContext) -> None:

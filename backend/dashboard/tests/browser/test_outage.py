@@ -6,27 +6,27 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from chaos.proxy import Proxy
 from django.db import connections
 
 from dashboard.tests.browser.visitor import Visit, expect
-from jobs.tests.worker.forwarder import Forwarder
 
 
 @pytest.fixture
-def database(server: str) -> Iterator[Forwarder]:
+def database(server: str) -> Iterator[Proxy]:
     """What stands between the server's new connections and the database."""
     way = connections.settings["default"]
     before = way["HOST"], way["PORT"]
-    with Forwarder(before[0] or "localhost", int(before[1] or 5432)) as forwarder:
-        way["HOST"], way["PORT"] = "127.0.0.1", str(forwarder.port)
+    with Proxy(before[0] or "localhost", int(before[1] or 5432)) as proxy:
+        way["HOST"], way["PORT"] = "127.0.0.1", str(proxy.port)
         try:
-            yield forwarder
+            yield proxy
         finally:
             way["HOST"], way["PORT"] = before
 
 
 @pytest.mark.parametrize("path", ["/", "/jobs/"])
-def test_an_open_page_outlives_the_database(path: str, visit: Visit, database: Forwarder) -> None:
+def test_an_open_page_outlives_the_database(path: str, visit: Visit, database: Proxy) -> None:
     visitor = visit(interval_seconds=1)
     visitor.expect_answer(503)
     page = visitor.go(path)
@@ -51,7 +51,7 @@ def test_an_open_page_outlives_the_database(path: str, visit: Visit, database: F
     expect(other.locator("main [data-live]")).not_to_be_empty()
 
 
-def test_the_page_that_says_so_is_in_order(visit: Visit, database: Forwarder) -> None:
+def test_the_page_that_says_so_is_in_order(visit: Visit, database: Proxy) -> None:
     visitor = visit()
     visitor.expect_answer(503)
     database.go_down()

@@ -10,7 +10,8 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from chaos.ledger import INVOKE, NOTE, OK, TORN, Ledger, read
+from chaos import ledger as module
+from chaos.ledger import INVOKE, NOTE, OK, TORN, Ledger, own_ledger, read
 
 
 def test_what_is_written_is_read_in_the_order_of_time(tmp_path: Path) -> None:
@@ -82,6 +83,28 @@ def test_threads_share_a_ledger_without_mixing_lines(tmp_path: Path) -> None:
     entries = read(tmp_path)
     assert len(entries) == 800
     assert len({entry.call for entry in entries}) == 800
+
+
+def test_threads_that_use_it_first_at_the_same_time_get_the_same_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHAOS_LEDGER", str(tmp_path))
+    monkeypatch.setenv("CHAOS_WHO", "w")
+    module._open_own.cache_clear()
+    found: list[Ledger] = []
+    start = threading.Barrier(8)
+
+    def use() -> None:
+        start.wait()
+        found.append(own_ledger())
+
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    module._open_own.cache_clear()
+    assert len({id(ledger) for ledger in found}) == len([*tmp_path.iterdir()]) == 1
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -1,0 +1,54 @@
+"""Which tests `run.py test` runs where."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tools import suite
+
+Ran = list[tuple[str, list[str]]]
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
+    """The configurations that were run and pytest's arguments, where nothing is run."""
+    ran: Ran = []
+
+    def run_suite(title: str, *rest: Any) -> tuple[str, ...]:
+        ran.append((title, rest[-1]))
+        return (title, "1", "0", "0", "passed")
+
+    server = SimpleNamespace(connection=SimpleNamespace(environment=dict))
+    monkeypatch.setattr(suite, "run_suite", run_suite)
+    monkeypatch.setattr(suite, "prepare_venv", lambda *_: Path("bin"))
+    monkeypatch.setattr(suite, "find_python", lambda _version: "python")
+    monkeypatch.setattr(suite, "binaries", lambda *_: SimpleNamespace(version="18.6"))
+    monkeypatch.setattr("devdb.throwaway_server", lambda *_, **__: nullcontext(server))
+    monkeypatch.delenv("POSTGRES_HOST", raising=False)
+    return ran
+
+
+def marked(arguments: list[str]) -> str:
+    return arguments[arguments.index("-m") + 1] if "-m" in arguments else ""
+
+
+@pytest.mark.parametrize("matrix", [False, True])
+def test_the_chaos_test_comes_last_alone_and_once(ran: Ran, matrix: bool) -> None:
+    options = argparse.Namespace(matrix=matrix, pytest_arguments=[])
+    assert suite.command_test(options) == 0
+    *others, (title, arguments) = ran
+    assert title.startswith("chaos")
+    assert marked(arguments) == "chaos"
+    assert all("not chaos" in marked(arguments) for _, arguments in others)
+    assert len(others) >= (2 if matrix else 1)
+
+
+def test_with_arguments_of_the_callers_nothing_is_added(ran: Ran) -> None:
+    options = argparse.Namespace(matrix=False, pytest_arguments=["-k", "fence"])
+    suite.command_test(options)
+    assert [arguments for _, arguments in ran] == [["-k", "fence"]]
