@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from string import Template
+from uuid import UUID
+
+from jobs.tests.support import events, sql
+
+_CONSTRAINTS = """
+SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE conrelid IN ('jobs_job'::regclass, 'jobs_jobevent'::regclass) AND contype IN ('c', 'f')
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +26,25 @@ class Corruption:
     rule: str
     job: str
     statement: str
+
+
+def drop_constraints() -> list[tuple[str, str, str]]:
+    """Let nothing be in the way of a corruption; each one's table, name and definition."""
+    sql("SET CONSTRAINTS ALL IMMEDIATE")
+    constraints = sql(_CONSTRAINTS)
+    for table, name, _ in constraints:
+        sql(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+    return constraints
+
+
+def corrupt(corruption: Corruption, job_id: UUID) -> None:
+    """Do it to this job."""
+    seen: Counter[str] = Counter()
+    names = {"job": f"'{job_id}'::uuid"}
+    for event in events(job_id):
+        seen[event.type] += 1
+        names[f"{event.type}{seen[event.type]}"] = str(event.pk)
+    sql(Template(corruption.statement).substitute(names))
 
 
 COLUMNS = "job_id, type, attempt, worker_id, message, data, created_at"

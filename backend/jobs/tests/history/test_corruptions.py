@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from string import Template
-from uuid import UUID
 
 import pytest
 
 from jobs.history import RULES
-from jobs.tests.history.corruptions import CORRUPTIONS, Corruption
+from jobs.tests.history.corruptions import CORRUPTIONS, corrupt, drop_constraints
 from jobs.tests.history.support import (
     ABOUT_THE_DATABASE,
     about_jobs,
@@ -22,24 +20,6 @@ from jobs.tests.support import events, sql
 
 pytestmark = pytest.mark.django_db
 
-_CONSTRAINTS = """
-SELECT conrelid::regclass::text, conname FROM pg_constraint
-WHERE conrelid IN ('jobs_job'::regclass, 'jobs_jobevent'::regclass) AND contype IN ('c', 'f')
-"""
-
-
-def corrupt(corruption: Corruption, job_id: UUID) -> None:
-    """Do it, with nothing in the way."""
-    sql("SET CONSTRAINTS ALL IMMEDIATE")
-    for table, name in sql(_CONSTRAINTS):
-        sql(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
-    seen: Counter[str] = Counter()
-    names = {"job": f"'{job_id}'::uuid"}
-    for event in events(job_id):
-        seen[event.type] += 1
-        names[f"{event.type}{seen[event.type]}"] = str(event.pk)
-    sql(Template(corruption.statement).substitute(names))
-
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
 def test_a_corruption_is_told_by_its_rule_and_of_its_job_alone(name: str) -> None:
@@ -47,6 +27,7 @@ def test_a_corruption_is_told_by_its_rule_and_of_its_job_alone(name: str) -> Non
     jobs = gallery()
     victim = jobs[corruption.job]
     before = {event.pk for event in events(victim)}
+    drop_constraints()
     corrupt(corruption, victim)
     report = found()
     told = about_jobs(report)
