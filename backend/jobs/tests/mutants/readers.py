@@ -1,17 +1,19 @@
-"""Mutants of what reads: the feed, the checker of histories, and what the API answers."""
+"""Mutants of what reads: the feed, the lists and their cursors, and what the API answers."""
 
 from __future__ import annotations
 
 from jobs.tests.mutants.mutant import Mutant
 
 _FEED, _BULK = "jobs/selectors/event_feed.py", "jobs/bulk/views.py"
-_REPLAY, _ROWS = "jobs/history/replay.py", "jobs/history/rows.py"
+_PAGES, _WALK = "jobs/selectors/job_pages.py", "jobs/selectors/job_walk.py"
+_CURSOR = "jobs/selectors/job_cursor.py"
 
 _FEEDS = "jobs/tests/selectors/test_event_feed.py"
-_CORRUPTION = (
-    "jobs/tests/history/test_corruptions.py"
-    "::test_a_corruption_is_told_by_its_rule_and_of_its_job_alone"
+_NEXT = (
+    "jobs/tests/api/test_long_lists.py"
+    "::test_following_next_shows_every_job_once_however_little_is_read_at_once"
 )
+_PLACES = "jobs/tests/pure/test_job_cursor.py"
 
 READERS = (
     Mutant(
@@ -49,44 +51,59 @@ READERS = (
         "::test_the_same_request_again_makes_nothing_and_answers_the_same_jobs",
     ),
     Mutant(
-        "history-without-owners",
-        _REPLAY,
-        "        if attempt != self.attempts or worker != self.worker:",
-        "        if attempt != self.attempts:",
-        "An event of a stale worker passes for the owner's.",
-        f"{_CORRUPTION}[progress of a stale worker]",
+        "same-key-other-payload",
+        "jobs/selectors/sameness.py",
+        "WHERE (j.type = asked.type AND j.payload = asked.payload) IS NOT TRUE",
+        "WHERE (j.type = asked.type) IS NOT TRUE",
+        "Whoever uses a key for something else is not told that the job is another.",
+        "jobs/tests/api/test_create.py::test_a_known_key_with_another_type_or_payload_is_told_so",
     ),
     Mutant(
-        "history-without-leases",
-        _REPLAY,
-        "            if at < ended_at:",
-        "            if at > ended_at + 10**15:",
-        "Two attempts at a time pass for one after the other.",
-        f"{_CORRUPTION}[claimed while a lease held]",
+        "list-skips-one-a-page",
+        _PAGES,
+        "        further=shown[-1] if has_more else None,",
+        "        further=places[-1] if has_more else None,",
+        "Whoever goes on by cursor misses the job in between.",
+        _NEXT,
     ),
     Mutant(
-        "history-with-two-ends",
-        _REPLAY,
-        "        elif self.status == SUCCEEDED:",
-        "        elif False:",
-        "A job that succeeded twice passes for one that succeeded.",
-        f"{_CORRUPTION}[succeeded twice]",
+        "list-repeats-one-a-page",
+        _WALK,
+        'else "(j.created_at, j.id) < (%(moment)s, %(id)s)"',
+        'else "(j.created_at, j.id) <= (%(moment)s, %(id)s)"',
+        "Whoever goes on by cursor meets the last job again.",
+        _NEXT,
     ),
     Mutant(
-        "history-a-moment-early",
-        _REPLAY,
-        "            if at <= self.lease_end:",
-        "            if at < self.lease_end:",
-        "An attempt that was taken back in the last moment of its lease passes.",
-        f"{_CORRUPTION}[requeued a moment before the lease ended]",
+        "list-by-time-alone",
+        _WALK,
+        'else "(j.created_at, j.id) < (%(moment)s, %(id)s)"',
+        'else "j.created_at < %(moment)s"',
+        "Jobs made at one moment are lost between two pages.",
+        _NEXT,
     ),
     Mutant(
-        "history-without-times",
-        _ROWS,
-        "    if updated_at != replay.last_at:",
-        "    if updated_at < replay.last_at:",
-        "A change that no event tells of passes.",
-        "jobs/tests/interleavings/test_conductor.py"
-        "::test_a_change_that_nobody_told_of_is_no_legal_history",
+        "cursor-in-any-spelling",
+        _CURSOR,
+        " and written(place) == text",
+        "",
+        "A text that was never given out is taken for a place in the list.",
+        f"{_PLACES}::test_another_spelling_of_a_place_is_none",
+    ),
+    Mutant(
+        "cursor-without-a-zone",
+        _CURSOR,
+        "    return place if place.moment.tzinfo is not None and written(place) == text else None",
+        "    return place if written(place) == text else None",
+        "A moment that nobody can place is compared in whatever zone the server has.",
+        f"{_PLACES}::test_a_moment_without_a_zone_is_no_place",
+    ),
+    Mutant(
+        "feed-turned-round",
+        "jobs/pagination.py",
+        "        return page[::-1] if place.reverse else page",
+        "        return page",
+        "Whoever goes back in the feed reads each page from its end.",
+        "jobs/tests/api/test_lists.py::test_the_feed_is_walked_both_ways",
     ),
 )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from jobs.tests.mutants.mutant import Mutant
 
 _CLAIM, _RECORD, _EXPIRED = "jobs/sql/claim.sql", "jobs/sql/record.sql", "jobs/sql/expired.sql"
-_RETRY, _CREATE, _SQL = "jobs/sql/retry.sql", "jobs/sql/create.sql", "jobs/sql/__init__.py"
+_RETRY, _SQL = "jobs/sql/retry.sql", "jobs/sql/__init__.py"
 _SERVICES, _RECORDS, _BACKOFF = "jobs/services.py", "jobs/records.py", "jobs/backoff.py"
 
-_PROPERTY = "jobs/tests/property/test_one_job_two_workers.py"
 _FENCE = "jobs/tests/services/test_fence.py"
 _TRANSITIONS = "jobs/tests/services/test_transitions.py"
 _CLAIMS = "jobs/tests/services/test_claim.py"
@@ -21,7 +20,7 @@ STATEMENTS = (
         '"AND j.locked_by = i.worker_id AND j.attempts = i.attempt"',
         '"AND j.locked_by = i.worker_id"',
         "A worker writes over a later attempt of its own.",
-        f"{_PROPERTY}::test_any_history_of_one_job_is_the_models[OneJobTwoWorkers]",
+        f"{_FENCE}::test_a_stale_worker_cannot_touch_a_later_attempt",
     ),
     Mutant(
         "fence-without-worker",
@@ -37,7 +36,7 @@ STATEMENTS = (
         "AND j.status = i.source ",
         "",
         "A job that was stopped in SQL is still written to.",
-        f"{_PROPERTY}::test_any_history_of_one_job_is_the_models[WithoutTheShapeCheck]",
+        f"{_FENCE}::test_without_the_databases_shape_check_the_fence_still_asks_for_the_status",
     ),
     Mutant(
         "fence-of-id-alone",
@@ -49,7 +48,16 @@ STATEMENTS = (
         "::test_a_stale_completion_never_counts_whenever_the_next_attempt_is_claimed",
     ),
     Mutant(
-        "cleanup-by-name-alone",
+        "cleanup-by-id-alone",
+        _SERVICES,
+        '_EXPIRED = sql.load("expired")',
+        '_EXPIRED = sql.load("expired").replace("FOR NO KEY UPDATE SKIP LOCKED", "")\n'
+        '_RECORD_EXPIRED = _RECORD_EXPIRED.replace(sql.FENCE, "j.id = i.job_id")',
+        "What was read without a lock is taken back, whoever has it by then and whatever it is.",
+        f"{_STEPS}/test_outcomes.py::test_a_late_completion_and_a_cleanup_are_one_or_the_other",
+    ),
+    Mutant(
+        "cleanup-without-a-lock",
         _EXPIRED,
         "FOR NO KEY UPDATE SKIP LOCKED",
         "",
@@ -243,6 +251,31 @@ STATEMENTS = (
         "::test_a_job_that_failed_after_the_cut_off_is_skipped",
     ),
     Mutant(
+        "retry-keeps-the-attempts",
+        _RETRY,
+        "        attempts = 0,\n",
+        "",
+        "A job that is retried by hand has no attempt left, and nobody claims it.",
+        "jobs/tests/services/test_retry.py::test_a_retried_job_has_all_its_attempts_again",
+    ),
+    Mutant(
+        "bulk-retry-waits-for-locked-rows",
+        _SERVICES,
+        ', on_locked="SKIP LOCKED")',
+        ")",
+        "Two that retry the same jobs in another order wait for each other in a circle.",
+        "jobs/tests/concurrency/test_bulk_retries.py"
+        "::test_a_job_that_somebody_else_is_just_retrying_is_skipped_and_not_waited_for",
+    ),
+    Mutant(
+        "callers-plans-left-changed",
+        _SERVICES,
+        "*([_AS_BEFORE] if goes_on else [])",
+        "*([_AS_BEFORE] if not goes_on else [])",
+        "A caller's own statements go on with what a round forbade the planner.",
+        "jobs/tests/services/test_callers_transaction.py::test_its_statements_are_planned_as_before",
+    ),
+    Mutant(
         "resent-without-its-token",
         _RECORD,
         "    WHERE i.fencing_token IS NULL",
@@ -250,32 +283,6 @@ STATEMENTS = (
         "An outcome that is sent again ends the attempt that the lost round claimed.",
         "jobs/tests/worker/test_outages.py"
         "::test_a_resent_outcome_cannot_touch_the_same_workers_claim_after_a_manual_retry",
-    ),
-    Mutant(
-        "create-without-on-conflict",
-        _CREATE,
-        "    ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING",
-        "",
-        "The second creator of a key gets an error.",
-        f"{_STEPS}/test_creates.py::test_two_creators_of_one_key_make_one_job_and_both_get_it",
-    ),
-    Mutant(
-        "create-in-the-callers-order",
-        _SERVICES,
-        'key=lambda place: wanted[place].idempotency_key or "")',
-        "key=lambda place: place)",
-        "Two that create the same keys in another order wait for each other in a circle.",
-        "jobs/tests/concurrency/test_creates.py"
-        "::test_two_creators_wait_for_each_other_at_the_same_key_first",
-    ),
-    Mutant(
-        "create-many-in-parts",
-        _SERVICES,
-        "    with transaction.atomic(using=_alias()):\n        return _create(wanted)",
-        "    if wanted:\n        return _create(wanted)",
-        "Where one of many cannot be made, the others stay.",
-        "jobs/tests/services/test_create_many.py"
-        "::test_where_a_key_keeps_vanishing_none_of_the_others_is_made",
     ),
     Mutant(
         "failed-for-good-at-once",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from jobs.tests.mutants.mutant import Mutant
 
 _DISPATCHER, _WORKER, _CONTEXT = "jobs/dispatcher.py", "jobs/worker.py", "jobs/context.py"
-_CREW, _INBOX, _WAKEUP = "jobs/crew.py", "jobs/inbox.py", "jobs/wakeup.py"
-_PROCESSES = "jobs/processes.py"
+_CREW, _INBOX = "jobs/crew.py", "jobs/inbox.py"
 
 _OUTAGES = "jobs/tests/worker/test_outages.py"
 _MISBEHAVE = "jobs/tests/worker/test_handlers_that_misbehave.py"
@@ -46,6 +45,14 @@ WORKERS = (
         "            message.is_uncertain = False",
         "What may have been written is sent again as if it had not been.",
         f"{_OUTAGES}::test_an_outcome_whose_commit_answer_was_lost_is_recognised_as_its_own",
+    ),
+    Mutant(
+        "thread-lost-with-its-attempt",
+        _DISPATCHER,
+        "        self._finish(message, held)\n\n    def _is_own",
+        "        if held:\n            self._finish(message, held)\n\n    def _is_own",
+        "A thread whose job was taken back or deleted works no more.",
+        f"{_ROUNDS}::test_a_thread_whose_attempt_was_lost_is_free_for_the_next",
     ),
     Mutant(
         "one-refusal-for-all",
@@ -119,7 +126,7 @@ WORKERS = (
         "            self._is_one_on_its_way = member.is_on_its_way = False",
         "            member.is_on_its_way = False",
         "After the first job one thread does the work of all.",
-        "jobs/tests/pure/test_crew.py::test_work_that_takes_long_is_done_by_all_threads_at_once",
+        "jobs/tests/pure/test_crew.py::test_whoever_comes_wakes_the_next_one_where_work_is_left",
     ),
     Mutant(
         "crew-loses-what-was-taken",
@@ -136,7 +143,8 @@ WORKERS = (
         "        if len(self._messages) >= self._enough:",
         "        if len(self._messages) > self._enough:",
         "The message that fills a round does not wake its reader.",
-        "jobs/tests/pure/test_inbox.py::test_one_message_wakes_a_reader_who_waits_for_one",
+        "jobs/tests/pure/test_inbox.py"
+        "::test_the_message_that_makes_enough_rings_and_those_before_it_do_not",
     ),
     Mutant(
         "inbox-deaf-before-the-wait",
@@ -145,50 +153,5 @@ WORKERS = (
         "        is_due = (self._was_rung() and False) or len(self._messages)",
         "A stop that comes while nobody waits is not heard.",
         "jobs/tests/pure/test_inbox.py::test_a_ring_from_before_the_wait_is_heeded_once",
-    ),
-    Mutant(
-        "hint-before-the-commit",
-        _WAKEUP,
-        "    transaction.on_commit(hint, using=using)\n    return hint",
-        "    hint()\n    return hint",
-        "Workers are woken for a job that they cannot see yet.",
-        "jobs/tests/services/test_wakeup.py"
-        "::test_many_jobs_of_one_transaction_are_told_of_once_and_after_its_commit",
-    ),
-    Mutant(
-        "hint-since-the-last",
-        _WAKEUP,
-        "        self._since = since if self._since is None else min(self._since, since)",
-        "        self._since = since",
-        "A transaction that makes a second job much later tells nobody of the first.",
-        "jobs/tests/services/test_wakeup.py"
-        "::test_the_oldest_job_of_a_transaction_says_since_when_workers_may_be_idle",
-    ),
-    Mutant(
-        "hint-however-busy",
-        "jobs/sql/wake.sql",
-        "        OR first.updated_at >= %(since)s::timestamptz"
-        " - make_interval(secs => $moment_seconds)",
-        "        OR true",
-        "Each job of a busy queue is told of, which costs a lock on the whole cluster.",
-        "jobs/tests/services/test_wakeup.py"
-        "::test_nobody_is_told_where_an_older_job_has_waited_for_a_thread",
-    ),
-    Mutant(
-        "second-signal-put-off",
-        _PROCESSES,
-        "            self._send(signal.SIGKILL)",
-        "            self._send(signal.SIGTERM)",
-        "A second Ctrl-C waits for the handlers like the first.",
-        "jobs/tests/pure/test_places.py::test_a_second_signal_is_one_that_no_process_can_put_off",
-    ),
-    Mutant(
-        "short-lives-never-forgiven",
-        _PROCESSES,
-        "            self.short_lives = 0",
-        "            pass",
-        "A process that ran for a week is replaced as slowly as one that cannot start.",
-        "jobs/tests/pure/test_places.py"
-        "::test_a_process_that_ran_for_a_while_is_replaced_as_quickly_as_the_first",
     ),
 )

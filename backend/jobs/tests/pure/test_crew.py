@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from uuid import UUID
 
 import pytest
@@ -41,13 +41,16 @@ def test_work_that_takes_long_is_done_by_all_threads_at_once() -> None:
 
     def run_one(seat: Seat) -> None:
         seat.given = None
-        together.wait(PATIENCE_SECONDS)
+        with suppress(threading.BrokenBarrierError):
+            together.wait(PATIENCE_SECONDS)
 
     crew = Crew([f"w{number}" for number in range(8)], run_one)
     with at_work(crew):
         for _ in range(3):
             # Else they would find the work without being woken.
+            give_up_at = time.monotonic() + 2 * PATIENCE_SECONDS
             while len(crew._idle) < 8:
+                assert time.monotonic() < give_up_at
                 time.sleep(0)
             for seat in crew.seats:
                 give(seat)
@@ -131,6 +134,19 @@ def test_an_exception_from_outside_between_two_jobs_loses_neither_work_nor_threa
             give(seat)
         assert done.wait(PATIENCE_SECONDS)
     assert sorted(taken) == ["a", "b"]
+
+
+def test_whoever_comes_wakes_the_next_one_where_work_is_left() -> None:
+    crew = Crew(["a", "b", "c"], lambda seat: None)
+    first, second, third = members = crew._members
+    crew._idle += reversed(members)
+    for seat in crew.seats:
+        give(seat)
+    assert [member.bell.locked() for member in members] == [False, True, True]
+    assert crew._next(first) is crew.seats[0]
+    assert [member.bell.locked() for member in members] == [False, False, True]
+    assert crew._next(second) is crew.seats[1]
+    assert not third.bell.locked()
 
 
 def test_a_thread_that_hears_an_exception_instead_of_the_bell_can_be_woken_again() -> None:

@@ -28,6 +28,16 @@ def test_one_message_wakes_a_reader_who_waits_for_one() -> None:
         assert taken.result(LONG_SECONDS) == ["one"]
 
 
+def test_the_message_that_makes_enough_rings_and_those_before_it_do_not() -> None:
+    inbox: Inbox[int] = Inbox()
+    assert inbox.take(0, enough=3) == []
+    for number in (1, 2):
+        inbox.put(number)
+        assert inbox._bell.empty()
+    inbox.put(3)
+    assert not inbox._bell.empty()
+
+
 def test_fewer_than_enough_wake_nobody_and_enough_do() -> None:
     inbox: Inbox[int] = Inbox()
     with ThreadPoolExecutor(1) as pool:
@@ -37,8 +47,10 @@ def test_fewer_than_enough_wake_nobody_and_enough_do() -> None:
         inbox.put(1)
         inbox.put(2)
         assert inbox._bell.empty()
+        begun_at = time.monotonic()
         inbox.put(3)
         assert taken.result(LONG_SECONDS) == [1, 2, 3]
+    assert time.monotonic() - begun_at < LONG_SECONDS / 2
 
 
 def test_when_the_time_is_up_what_is_there_is_taken() -> None:

@@ -36,12 +36,16 @@ class FakeSlot:
 
 
 class FakeDatabase:
-    """In the place of `services.record_and_claim`: every record holds, nothing is claimed."""
+    """In the place of `services.record_and_claim`.
+
+    Nothing is claimed, and every record holds but those of `lost` and `refused`.
+    """
 
     def __init__(self) -> None:
         self.rounds: list[tuple[list[Record], list[str]]] = []
         self.claimable: list[ClaimedAttempt] = []
         self.refused: set[Owner] = set()
+        self.lost: set[Owner] = set()
 
     def __call__(
         self, *, records: list[Record], worker_ids: tuple[str, ...] = (), **_: object
@@ -50,7 +54,7 @@ class FakeDatabase:
         owners = frozenset(record.owner for record in records)
         if owners & self.refused:
             raise DataError("not this one")
-        return Exchange(owners, self.claimable if worker_ids else [])
+        return Exchange(owners - self.lost, self.claimable if worker_ids else [])
 
 
 @pytest.fixture
@@ -135,6 +139,31 @@ def test_a_worker_that_stops_records_and_claims_no_more(
     ((records, worker_ids),) = database.rounds
     assert (len(records), worker_ids) == (1, [])
     assert dispatcher.is_idle
+
+
+def test_a_worker_that_is_woken_claims_however_long_it_is_until_its_next_poll(
+    dispatcher: Dispatcher, database: FakeDatabase
+) -> None:
+    dispatcher._free = {WORKER: FakeSlot()}
+    dispatcher._claim_at = math.inf
+    dispatcher._take_in(0)
+    dispatcher._one_round()
+    assert database.rounds == []
+    dispatcher.wake()
+    dispatcher._take_in(60)
+    dispatcher._one_round()
+    assert database.rounds == [([], [WORKER])]
+
+
+def test_a_thread_whose_attempt_was_lost_is_free_for_the_next(
+    dispatcher: Dispatcher, database: FakeDatabase
+) -> None:
+    lost = owner()
+    database.lost = {lost}
+    hand_in(dispatcher, outcome(lost))
+    dispatcher._one_round()
+    assert dispatcher.is_idle
+    assert list(dispatcher._free) == [WORKER]
 
 
 def test_of_a_round_that_is_refused_each_record_is_tried_by_itself(
