@@ -110,6 +110,7 @@ def check_within(
         time.monotonic() - started_at,
         bound_seconds,
         backoff,
+        None if job_ids is None else len(set(job_ids)),
     )
 
 

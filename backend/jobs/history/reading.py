@@ -2,7 +2,8 @@
 
 Both orders are indexes', so neither side sorts, and no more than a batch of rows is held.
 What is long or of many forms is compared or taken apart by the server: an error arrives as
-a digest, times as the eight bytes they are stored in, ids as sixteen bytes.
+a digest, times as the eight bytes they are stored in, ids as sixteen bytes. A null where
+there should be none arrives as a value that no rule takes for right.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from jobs.history.rows import JobRow
 from jobs.lifecycle import EventType
 
 BATCH_ROWS = 5_000
+# No time, number or cause is longer.
+_LONGEST = 100
 
 # Left to itself the planner may think one big sort cheaper than an index in its order.
 _IN_ORDER = (
@@ -39,9 +42,9 @@ def _digest(text: str) -> str:
 _JOBS = (
     f"""
 SELECT
-    id, status, attempts, max_attempts, available_at, locked_by, locked_until, created_at,
-    updated_at, finished_at, {_digest("concat(priority, ' ', type)")}, {_digest("last_error")},
-    result IS NOT NULL
+    id, status, coalesce(attempts, -1), coalesce(max_attempts, -1), available_at, locked_by,
+    locked_until, created_at, updated_at, finished_at,
+    {_digest("concat(priority, ' ', type)")}, {_digest("last_error")}, result IS NOT NULL
 FROM jobs_job
 """,
     "ORDER BY id",
@@ -60,25 +63,30 @@ def _by_type(*cases: tuple[tuple[EventType, ...], str]) -> str:
     return f"CASE {' '.join(whens)} END"
 
 
-_TIME = _by_type(
+def _text_by_type(*cases: tuple[tuple[EventType, ...], str]) -> str:
+    return f"left({_by_type(*cases)}, {_LONGEST})"
+
+
+_TIME = _text_by_type(
     ((EventType.CLAIMED, EventType.LEASE_RENEWED), "data->>'locked_until'"),
     ((EventType.CREATED, *_REQUEUED), "data->>'available_at'"),
     ((EventType.MANUAL_RETRY,), "data#>>'{cleared,finished_at}'"),
 )
-_NUMBER = _by_type(
+_NUMBER = _text_by_type(
     ((EventType.CLAIMED,), "data->>'lease_seconds'"),
     (_REQUEUED, "data->>'delay_seconds'"),
     ((EventType.MANUAL_RETRY,), "data#>>'{cleared,attempts}'"),
 )
-_CAUSE = _by_type((_ENDED_BADLY, "data->>'cause'"))
+_CAUSE = _text_by_type((_ENDED_BADLY, "data->>'cause'"))
 _TEXT = _by_type(
     ((EventType.CREATED,), _digest("concat(data->>'priority', ' ', data->>'type')")),
     (_ENDED_BADLY, f"CASE WHEN message = data->>'error' THEN {_digest('message')} END"),
     ((EventType.MANUAL_RETRY,), _digest("data#>>'{cleared,last_error}'")),
 )
 _EVENTS = (
-    f"SELECT job_id, id, type, attempt, worker_id, created_at, {_TIME}, {_NUMBER}, {_CAUSE},"
-    f" {_TEXT} FROM jobs_jobevent ",
+    "SELECT coalesce(job_id, '00000000-0000-0000-0000-000000000000'), id, type,"
+    " coalesce(attempt, -1), worker_id, coalesce(created_at, '-infinity'),"
+    f" {_TIME}, {_NUMBER}, {_CAUSE}, {_TEXT} FROM jobs_jobevent ",
     "ORDER BY job_id, id",
 )
 

@@ -34,6 +34,8 @@ _CAUSES = {
 }
 # The digest of an empty text.
 NO_TEXT = 0
+# Past it a float of seconds has no microseconds.
+_TOO_LARGE = 9e9
 
 
 class Replay:
@@ -361,7 +363,7 @@ class Replay:
             number = float(text)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             number = math.nan
-        if math.isfinite(number):
+        if abs(number) < _TOO_LARGE:
             return number
         self._wrong(rules.EVENT_COMPLETE, f"{event[2]} with {name} {text!r}", event[1])
         return None

@@ -57,7 +57,8 @@ class Report:
 
     `violations` holds some of each rule, `found` counts all of them by rule; `applied` says
     how often each rule had something to look at. `events_out_of_time_order` are those with
-    an earlier time than the event before, which is no violation: see `rules`.
+    an earlier time than the event before, which is no violation: see `rules`. `asked_for`
+    is how many jobs were, `None` for all.
     """
 
     violations: list[Violation]
@@ -70,6 +71,7 @@ class Report:
     seconds: float
     bound_seconds: int
     backoff: tuple[int, int] | None
+    asked_for: int | None = None
 
     @property
     def violation_count(self) -> int:
@@ -78,12 +80,12 @@ class Report:
 
     @property
     def saw_enough(self) -> bool:
-        """Whether there was anything to look at."""
-        return self.jobs > 0 and self.events > 0
+        """Whether there was anything to look at, and all that was asked for."""
+        return self.jobs >= (self.asked_for or 1) and self.events > 0
 
     @property
     def verdict(self) -> str:
-        """`violated`, `clean`, or `unknown` where there was nothing to look at."""
+        """`violated`, `clean`, or `unknown` where there was too little to look at."""
         if self.violation_count:
             return "violated"
         return "clean" if self.saw_enough else "unknown"
@@ -97,6 +99,7 @@ class Report:
             "verdict": self.verdict,
             "jobs": self.jobs,
             "events": self.events,
+            "jobs_asked_for": self.asked_for,
             "violations_found": self.violation_count,
             "snapshot_at": self.snapshot_at.isoformat(),
             "seconds": round(self.seconds, 3),

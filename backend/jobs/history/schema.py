@@ -20,6 +20,15 @@ SELECT conname, contype, convalidated, confrelid = 'jobs_job'::regclass,
 FROM pg_constraint AS c
 WHERE conrelid = %s::regclass
 """
+# Since PostgreSQL 18 a NOT NULL is a constraint, and may be NOT VALID.
+_NOT_NULL = """
+SELECT attname, attnotnull AND NOT EXISTS (
+    SELECT FROM pg_constraint
+    WHERE conrelid = attrelid AND contype = 'n' AND conkey = ARRAY[attnum] AND NOT convalidated
+)
+FROM pg_attribute
+WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped
+"""
 _INDEXES = """
 SELECT relname, indisvalid AND indisready AND indislive, indisunique
 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -29,14 +38,15 @@ WHERE indrelid = %s::regclass
 _IDS = """
 WITH largest AS MATERIALIZED (SELECT max(id) AS id FROM jobs_jobevent),
 drawn AS MATERIALIZED (
-    SELECT seqincrement, seqcache,
+    SELECT seqrelid::regclass::text AS name, seqincrement, seqcache,
+        has_sequence_privilege(seqrelid, 'SELECT') AS is_readable,
         CASE WHEN has_sequence_privilege(seqrelid, 'SELECT, USAGE')
             THEN pg_sequence_last_value(seqrelid) END AS last
     FROM pg_sequence, largest
     WHERE seqrelid = pg_get_serial_sequence('jobs_jobevent', 'id')::regclass
         AND (largest.id IS NULL OR largest.id IS NOT NULL)
 )
-SELECT seqincrement, seqcache, last, largest.id FROM drawn, largest
+SELECT name, seqincrement, seqcache, is_readable, last, largest.id FROM drawn, largest
 """
 
 
@@ -62,6 +72,11 @@ def _compare_constraints(
     if model is JobEvent:
         held = [row[2] and row[4] for row in found if row[1] == "f" and row[3]]
         _hold(findings, rules.CONSTRAINTS_VALID, f"{table}: the foreign key to jobs_job", held)
+    not_null = dict(_rows(connection, _NOT_NULL, table))
+    for field in model._meta.concrete_fields:
+        if not field.null:
+            held = [not_null[field.column]]
+            _hold(findings, rules.CONSTRAINTS_VALID, f"{table}: NOT NULL of {field.column}", held)
 
 
 def _compare_indexes(
@@ -85,12 +100,16 @@ def _look_at_ids(connection: BaseDatabaseWrapper, findings: Findings) -> None:
     sequences = _rows(connection, _IDS)
     if not sequences:
         findings.add(rules.IDS_GROW, None, "jobs_jobevent.id has no sequence")
-    for increment, cache, last, largest in sequences:
+    for name, increment, cache, is_readable, last, largest in sequences:
         if (increment, cache) != (1, 1):
             message = f"the sequence gives ids by {increment}, {cache} to a session"
             findings.add(rules.IDS_GROW, None, message)
-        if last is not None and largest is not None and last < largest:
-            message = f"the next id comes after {last}, but the largest is {largest}"
+        following = None if last is None else last + 1
+        if last is None and is_readable:
+            # Started anew, it has given none yet.
+            ((following,),) = _rows(connection, f"SELECT last_value FROM {name}")
+        if following is not None and largest is not None and following <= largest:
+            message = f"the next id is {following}, but the largest is {largest}"
             findings.add(rules.IDS_GROW, None, message, largest)
 
 

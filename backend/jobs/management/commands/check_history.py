@@ -24,7 +24,7 @@ _PROGRESS_SECONDS = 2.0
 _VERDICTS = {
     "clean": "Clean:",
     "violated": "Not clean:",
-    "unknown": "Nothing can be said:",
+    "unknown": "Too little was seen:",
 }
 
 
@@ -34,7 +34,7 @@ class Command(BaseCommand):
     help = (
         "Check that every job's row and events are a history the queue could have written. "
         "Reads one snapshot and changes nothing, so it is safe on a live database. Exits 0 when "
-        "clean, 1 with violations, 2 when it could not check, 3 when there was nothing to check."
+        "clean, 1 with violations, 2 when it could not check, 3 when there was too little to check."
     )
     # A setting that a check complains of must not end in the exit code for a violation.
     requires_system_checks = ()
@@ -153,6 +153,8 @@ def _as_text(report: Report) -> str:
         f"were at {report.snapshot_at.isoformat(timespec='seconds')}, in {report.seconds:.1f} s.",
         f"Backoff: {backoff}. A job may run {report.bound_seconds} s past its lease.",
     ]
+    if report.asked_for is not None and report.jobs < report.asked_for:
+        lines.append(f"Of the {report.asked_for:,} jobs asked for, some are not there.")
     idle = [rule for rule, count in report.applied.items() if not count]
     if idle:
         lines.append(f"Rules with nothing to look at: {', '.join(idle)}.")

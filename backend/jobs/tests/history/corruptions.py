@@ -74,6 +74,11 @@ def data_set(event: str, key: str, value: str) -> str:
     return event_set(event, f"data = jsonb_set(data, '{{{key}}}', to_jsonb({value}))")
 
 
+def nullable(table: str, column: str) -> str:
+    """A statement that lets the column be null."""
+    return f"ALTER TABLE {table} ALTER {column} DROP NOT NULL; "
+
+
 def without(*events: str) -> str:
     """A statement that deletes events."""
     return f"DELETE FROM jobs_jobevent WHERE id IN ({', '.join(events)})"
@@ -226,6 +231,29 @@ CORRUPTIONS = {
     ),
     "a delay that is no number": Corruption(
         "event_complete", "requeued", data_set("$retry_scheduled1", "delay_seconds", "'NaN'::text")
+    ),
+    "a delay beyond all numbers": Corruption(
+        "event_complete",
+        "requeued",
+        data_set("$retry_scheduled1", "delay_seconds", "1e305::float8"),
+    ),
+    "a claim at no time": Corruption(
+        "claimed_when_due",
+        "at_work",
+        nullable("jobs_jobevent", "created_at") + event_set("$claimed1", "created_at = NULL"),
+    ),
+    "a claim that counts as nothing": Corruption(
+        "attempts_dense",
+        "retried",
+        nullable("jobs_jobevent", "attempt") + event_set("$claimed2", "attempt = NULL"),
+    ),
+    "a row that counts nothing": Corruption(
+        "row_attempts", "requeued", nullable("jobs_job", "attempts") + job_set("attempts = NULL")
+    ),
+    "a row that allows nothing": Corruption(
+        "attempts_bounded",
+        "retried",
+        nullable("jobs_job", "max_attempts") + job_set("max_attempts = NULL"),
     ),
     "a failure without a cause": Corruption(
         "event_complete", "given_up", event_set("$failed1", "data = data - 'cause'")

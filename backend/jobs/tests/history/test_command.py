@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from io import StringIO
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command, get_commands, load_command_class
 from django.db import OperationalError
 
@@ -71,8 +75,18 @@ def test_a_violation_is_1_with_its_rule_its_job_and_its_events() -> None:
 def test_no_job_at_all_is_3() -> None:
     code, text = run()
     assert code == 3
-    assert text.startswith("Nothing can be said: 0 jobs and 0 events")
+    assert text.startswith("Too little was seen: 0 jobs and 0 events")
     assert run("--job", str(uuid4()))[0] == 3
+
+
+@in_the_database
+def test_a_job_that_was_asked_for_and_is_not_there_is_3() -> None:
+    job_id = str(gallery()["at_work"])
+    code, text = run("--job", job_id, "--job", str(uuid4()))
+    assert code == 3
+    assert text.startswith("Too little was seen: 1 jobs and 4 events")
+    assert "Of the 2 jobs asked for, some are not there." in text
+    assert run("--job", job_id, "--job", job_id)[0] == 0
 
 
 @in_the_database
@@ -132,6 +146,19 @@ def test_what_could_not_be_checked_is_2(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(check_history, "check", fail)
     assert run() == (2, "Could not check: the server is gone")
+
+
+def test_a_server_that_is_not_there_is_2() -> None:
+    ended = subprocess.run(
+        [sys.executable, "manage.py", "check_history"],
+        cwd=settings.BASE_DIR,
+        env={**os.environ, "POSTGRES_PORT": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("CommandError: Could not check: ")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from jobs.history import RULES
-from jobs.tests.history.corruptions import CORRUPTIONS, corrupt, drop_constraints
+from jobs.tests.history.copies import Copies
+from jobs.tests.history.corruptions import CORRUPTIONS, corrupt, data_set, drop_constraints
 from jobs.tests.history.support import (
     ABOUT_THE_DATABASE,
     about_jobs,
@@ -49,6 +50,39 @@ def test_a_job_that_every_cleanup_forgot_is_told_once_the_bound_has_passed() -> 
     (told,) = found(bound_seconds=100).violations
     assert (told.rule, told.job_id) == ("running_within_bound", job.id)
     assert told.event_ids == (events(job.id)[-1].pk,)
+
+
+def test_an_event_of_no_job_is_told() -> None:
+    job = at_work()
+    sql("SET CONSTRAINTS ALL IMMEDIATE")
+    sql("ALTER TABLE jobs_jobevent ALTER job_id DROP NOT NULL")
+    sql("INSERT INTO jobs_jobevent (type) VALUES ('progress')")
+    report = found()
+    assert report.found["event_has_job"] == 1
+    assert job.id not in {one.job_id for one in report.violations}
+
+
+def test_what_is_told_of_an_endless_value_has_an_end() -> None:
+    job = at_work()
+    event = events(job.id)[1].pk
+    sql(data_set(str(event), "locked_until", "repeat('soon', 1000000)"))
+    (told,) = about_jobs(found())
+    assert (told.rule, told.event_ids) == ("event_complete", (event,))
+    assert len(told.message) < 200
+
+
+def test_a_long_history_is_told_apart_from_what_is_broken_in_it() -> None:
+    copies = Copies()
+    copies.fill(10_000)
+    report = found(bound_seconds=86_400)
+    ((stored,),) = sql("SELECT count(*) FROM jobs_jobevent")
+    assert (report.verdict, report.events) == ("clean", stored)
+    assert 9_500 < stored <= 10_000
+    done = copies.corrupt()
+    report = found(bound_seconds=86_400)
+    told = {(one.rule, one.job_id) for one in report.violations}
+    assert set(done.values()) <= told
+    assert {job_id for _, job_id in told} == {None, *(job_id for _, job_id in done.values())}
 
 
 def test_every_rule_about_a_job_has_a_corruption_that_it_tells_of() -> None:

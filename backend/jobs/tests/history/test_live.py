@@ -8,9 +8,10 @@ import time
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import OperationalError, transaction
 
 from jobs import history, services
+from jobs.history import reading
 from jobs.tests.history.support import gallery, pass_time
 from jobs.tests.support import Elsewhere, at_once, events, owned_by, queued, running, sql, workers
 
@@ -80,6 +81,22 @@ def test_a_check_sees_one_moment_whatever_is_committed_while_it_reads() -> None:
     assert history.check().found["history_present"] == len(jobs)
 
 
+def test_jobs_and_events_are_of_one_moment_though_they_are_opened_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jobs = gallery()
+    events_of = reading.events
+
+    def after_a_change(*arguments: Any) -> Any:
+        Elsewhere(lambda: sql("DELETE FROM jobs_jobevent")).result()
+        return events_of(*arguments)
+
+    monkeypatch.setattr(reading, "events", after_a_change)
+    report = history.check()
+    assert (report.verdict, report.jobs) == ("clean", len(jobs))
+    assert report.events > len(jobs)
+
+
 def test_a_check_changes_nothing_and_cannot() -> None:
     gallery()
 
@@ -88,6 +105,18 @@ def test_a_check_changes_nothing_and_cannot() -> None:
 
     with pytest.raises(Exception, match="read-only transaction"):
         history.check(progress=write)
+    assert history.check().verdict == "clean"
+
+
+def test_a_check_whose_session_is_ended_says_so() -> None:
+    gallery()
+    ((session,),) = sql("SELECT pg_backend_pid()")
+
+    def end(_count: int) -> None:
+        Elsewhere(lambda: sql("SELECT pg_terminate_backend(%s, 5000)", session)).result()
+
+    with pytest.raises(OperationalError):
+        history.check(progress=end)
     assert history.check().verdict == "clean"
 
 

@@ -90,6 +90,13 @@ SELECT p, a.application_name, pg_blocking_pids(p)
 FROM unnest(%s::int[]) AS p, pg_stat_get_activity(p) AS a
 """
 
+_CLOSE_THE_GATES = """
+SELECT setval(('interleaving_' || s)::regclass, 1, false),
+    ARRAY(SELECT pg_advisory_lock(s, n)::text FROM generate_series(1, %s) AS n)
+FROM generate_series(1, %s) AS s
+"""
+_OPEN_A_GATE = "SELECT pg_advisory_unlock(%s, %s)"
+
 Call = Callable[[], Any]
 
 
@@ -117,6 +124,14 @@ class Tour:
 
     orders: int = 0
     with_waiting: int = 0
+
+
+def _ask(statement: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+    """The rows of a statement of the conductor's; asked thousands of times, so prepared."""
+    rows: list[tuple[Any, ...]] = connection.connection.execute(
+        statement, parameters, prepare=True
+    ).fetchall()
+    return rows
 
 
 def stop(step: str) -> None:
@@ -203,7 +218,7 @@ class Conductor:
                 else:
                     let_go[taken] += 1
                     assert let_go[taken] <= _MOST_STEPS
-                    sql("SELECT pg_advisory_unlock(%s, %s)", session.number, let_go[taken])
+                    _ask(_OPEN_A_GATE, [session.number, let_go[taken]])
             order.answers = [session.answer() for session in self._sessions]
         finally:
             sql("SELECT pg_advisory_unlock_all()")
@@ -211,17 +226,7 @@ class Conductor:
 
     def _close_the_gates(self) -> None:
         count = len(self._sessions)
-        sql(
-            "SELECT setval(('interleaving_' || s)::regclass, 1, false)"
-            " FROM generate_series(1, %s) AS s",
-            count,
-        )
-        sql(
-            "SELECT pg_advisory_lock(s, n)"
-            " FROM generate_series(1, %s) AS s, generate_series(1, %s) AS n",
-            count,
-            _MOST_STEPS,
-        )
+        _ask(_CLOSE_THE_GATES, [_MOST_STEPS, count])
 
     def _who_can_go_on(self, order: Order) -> tuple[int, ...]:
         """Those that stand at a step, once nobody moves any more; empty: all are done."""
@@ -248,9 +253,7 @@ class Conductor:
     def _look(self) -> list[str]:
         """Where each session is; empty: on its way."""
         places = dict.fromkeys(self._pids, "")
-        # Asked thousands of times, so prepared.
-        rows = connection.connection.execute(_WHERE_THEY_ARE, [self._pids], prepare=True)
-        for pid, step, blockers in rows:
+        for pid, step, blockers in _ask(_WHERE_THEY_ARE, [self._pids]):
             if self._pid in blockers:
                 places[pid] = step
             elif blockers:
@@ -293,17 +296,16 @@ def every_order(
     tour = Tour()
     plan: list[int] = []
     with ExitStack() as stack:
-        stack.enter_context(stops_in_the_database(len(calls)))
         sql("SET synchronous_commit = off")
         stack.callback(sql, "RESET synchronous_commit")
+        stack.enter_context(stops_in_the_database(len(calls)))
         sessions = []
         for number in range(1, len(calls) + 1):
             sessions.append(Session(number, steps))
             stack.callback(sessions[-1].close)
         conductor = Conductor(sessions, list(calls))
         while True:
-            sql("DELETE FROM jobs_jobevent")
-            sql("DELETE FROM jobs_job")
+            sql("DELETE FROM jobs_jobevent; DELETE FROM jobs_job")
             given = prepare()
             bound = [partial(call, given) for call in calls.values()]
             order = conductor.one_order(bound, plan)

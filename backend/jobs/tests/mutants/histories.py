@@ -123,6 +123,6 @@ HISTORIES = (
         "ISOLATION LEVEL REPEATABLE READ, READ ONLY",
         "ISOLATION LEVEL READ COMMITTED, READ ONLY",
         "On a live queue the checker compares jobs with events of another moment.",
-        "jobs/tests/history/test_live.py::test_a_live_queue_is_clean_at_every_moment",
+        "jobs/tests/history/test_live.py::test_jobs_and_events_are_of_one_moment_though_they_are_opened_one_after_the_other",
     ),
 )

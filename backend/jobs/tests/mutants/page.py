@@ -12,15 +12,16 @@ _HEAD = """\
 
 <!-- Generated: run `python -m jobs.tests.mutants --write` in `backend/`. -->
 
-A test that passes says little until it was seen to fail. Each row is a change of one line
-that takes something away, and the test that notices. To see it, in `backend/` with a
-PostgreSQL that the `POSTGRES_` variables lead to:
+A test that passes says little until it was seen to fail. Each row is a change of a line, or
+of a few that stand together, which takes something away, and the test that notices. To see
+it, in `backend/` with a PostgreSQL that the `POSTGRES_` variables lead to:
 
     python -m jobs.tests.mutants             # all of them, two at a time
     python -m jobs.tests.mutants host-clock  # those that are named
 
 The command works on a copy. It prints what each test said, and exits with 1 where a mutant
-survives, or where the tests do not pass without one. A test that only hangs does not count.
+survives, or where the tests do not pass without one. Each has a minute: a test that only
+hangs does not count.
 
 The parts of the fence are also taken out one by one in every run of the suite, by
 `jobs/tests/property/`.

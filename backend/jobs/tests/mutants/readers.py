@@ -56,6 +56,14 @@ READERS = (
         "WHERE (j.type = asked.type AND j.payload = asked.payload) IS NOT TRUE",
         "WHERE (j.type = asked.type) IS NOT TRUE",
         "Whoever uses a key for something else is not told that the job is another.",
+        "jobs/tests/api/test_bulk.py::test_known_keys_answer_their_jobs_and_say_where_they_differ",
+    ),
+    Mutant(
+        "same-key-other-job",
+        "jobs/views.py",
+        "        if not same:",
+        "        if same and not created:",
+        "The answer to a known key says that the job differs where it does not, and else nothing.",
         "jobs/tests/api/test_create.py::test_a_known_key_with_another_type_or_payload_is_told_so",
     ),
     Mutant(
