@@ -133,13 +133,14 @@ def _aims(figure: Figure, series: Series, first: bool) -> Iterable[str]:
         if target.of == series.name or (target.of == "ratio" and first):
             value = figure.value_of(target)
             if value is not None:
-                yield f"{_bound(target)}: {'met' if target.is_met_by(value) else 'missed'}"
+                unit = "" if target.of == "ratio" else f" {figure.unit}"
+                yield f"{_bound(target)}{unit}: {'met' if target.is_met_by(value) else 'missed'}"
 
 
 def _bound(target: Target) -> str:
     parts = []
     if target.at_least is not None:
-        parts.append(f"at least {target.at_least:g}")
+        parts.append(f"at least {target.at_least:,g}")
     if target.at_most is not None:
-        parts.append(f"at most {target.at_most:g}")
+        parts.append(f"at most {target.at_most:,g}")
     return ", ".join(parts)

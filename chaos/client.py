@@ -34,7 +34,7 @@ MOST_AT_ONCE = 30
 KEYS_A_SECOND = 4
 # The jobs that a client made last, which it reads and retries.
 JOBS_KNOWN = 500
-# How often a client does what, among a hundred.
+# How often a client does what, of all these together.
 WEIGHTS = {
     "create_one": 24,
     "create_with_key": 14,
@@ -46,6 +46,7 @@ WEIGHTS = {
     "read_one": 22,
     "follow_the_feed": 8,
     "work_by_hand": 5,
+    "claim_again_by_hand": 2,
 }
 
 
@@ -141,6 +142,10 @@ class Client:
         """An attempt, or the late end of one."""
         self._hand.step()
 
+    def claim_again_by_hand(self) -> None:
+        """Two attempts of one job under one name."""
+        self._hand.step_again(self._new_mark())
+
     def _pick(self, job_ids: list[UUID]) -> UUID:
         if not job_ids:
             raise NotDone("no job is known yet")
@@ -157,12 +162,15 @@ class Client:
     def _key(self) -> str:
         return f"key {int(time.monotonic() * KEYS_A_SECOND)} {self._dice.randrange(2)}"
 
+    def _new_mark(self) -> str:
+        return f"{self._who} {next(self._marks)}"
+
     def _new_job(self, key: str | None = None) -> dict[str, Any]:
         job_type, payload = self._dice.choice(self._job_types)
         due = timedelta(seconds=self._dice.uniform(0, 3)) if self._dice.random() < 0.1 else None
         return {
             "type": job_type,
-            "payload": {**payload, "mark": f"{self._who} {next(self._marks)}"},
+            "payload": {**payload, "mark": self._new_mark()},
             "priority": self._dice.choice((10, 50, 50, 50, 90)),
             "available_at": None if due is None else timezone.now() + due,
             "max_attempts": self._dice.randint(1, 4),

@@ -57,6 +57,7 @@ OVERTIME_SECONDS = 240
 MOST_ATTEMPTS = 4
 DRAINED_A_SECOND = 20
 CLIENT_SECONDS = 20
+_ENDING = (signal.SIGALRM, signal.SIGTERM, signal.SIGINT)
 # Each holds a few megabytes for each minute.
 KEPT_RUNS = 5
 
@@ -67,14 +68,25 @@ def main(arguments: list[str]) -> int:
     add_options(parser)
     options = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
-    directory: Path = options.directory or RUNS / f"run-{seed}"
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    delete_old_runs(RUNS)
     kinds = [*KINDS] if options.only is None else options.only.split(",")
+    if unknown := sorted(set(kinds) - set(KINDS)):
+        parser.error(
+            f"argument --only: there is no kind {unknown[0]!r}; there are {', '.join(KINDS)}"
+        )
+    directory: Path = options.directory or RUNS / f"run-{seed}"
+    if options.directory is None:
+        shutil.rmtree(directory, ignore_errors=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        is_empty = not any(directory.iterdir())
+    except OSError as error:
+        parser.error(f"argument --directory: {error.strerror}: {error.filename}")
+    if not is_empty:
+        parser.error(f"argument --directory: {directory} is not empty; name another")
+    delete_old_runs(RUNS)
     each = options.each or max(1, options.seconds // EACH_SECONDS)
-    signal.signal(signal.SIGALRM, _out_of_time)
-    signal.signal(signal.SIGTERM, _out_of_time)
+    for signum in _ENDING:
+        signal.signal(signum, _end_early)
     signal.alarm(options.seconds + OVERTIME_SECONDS)
     print(f"Seed {seed}; all that is written goes to {directory}", flush=True)
     with chaos_server(DATA, devdb.find_binaries()) as server:
@@ -217,7 +229,11 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def _out_of_time(signum: int, frame: FrameType | None) -> NoReturn:
+def _end_early(signum: int, frame: FrameType | None) -> NoReturn:
+    # Whoever asks twice would only cut the tidying short.
+    for other in _ENDING:
+        signal.signal(other, signal.SIG_IGN)
+    _say(f"Ended by {signal.Signals(signum).name} before it was over: nothing can be said.")
     raise SystemExit(3)
 
 

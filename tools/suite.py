@@ -11,7 +11,18 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import devdb
-from tools.console import DATA, ROOT, Row, ask, environment, print_table, run_aloud, say
+from tools.console import (
+    BACKEND,
+    DATA,
+    ROOT,
+    Failure,
+    Row,
+    ask,
+    environment,
+    print_table,
+    run_aloud,
+    say,
+)
 from tools.environments import DEV, binaries, prepare_venv
 
 SUITE_TIMEOUT_SECONDS = 900
@@ -27,8 +38,8 @@ CHAOS = ("-m", "chaos", "-n", "0", "jobs/tests/chaos/test_chaos_run.py")
 # What another PostgreSQL could answer otherwise; the rest would only be run twice.
 ASKS_POSTGRESQL = ("dashboard", "jobs")
 NEVER_ASKS_POSTGRESQL = ("pure", "docs", "compose", "api/test_fuzz.py")
-# What PostgreSQL makes of a statement does not depend on Python.
-ASKS_ONLY_POSTGRESQL = ("plans",)
+# What PostgreSQL makes of a statement, and who waits for whom, does not depend on Python.
+ASKS_ONLY_POSTGRESQL = ("plans", "interleavings")
 # What lies beside the Django project is held to its rules.
 BESIDE = ("../run.py", "../tools", "../benchmarks", "../chaos")
 LINT_COMMANDS = (
@@ -42,6 +53,7 @@ LINT_COMMANDS = (
 
 
 def command_test(options: argparse.Namespace) -> int:
+    refuse_paths_that_are_not_there(options.pytest_arguments)
     rows: list[Row] = []
     external = os.environ.get("POSTGRES_HOST")
     own_python = ".".join(map(str, sys.version_info[:2]))
@@ -100,6 +112,15 @@ def command_test(options: argparse.Namespace) -> int:
         rows.append(run_suite(f"chaos, Python {own_python}", prepare_venv(DEV), {}, [*CHAOS]))
     print_table(("configuration", "passed", "failed", "skipped", ""), rows)
     return 1 if any(row[-1] == "FAILED" for row in rows) else 0
+
+
+def refuse_paths_that_are_not_there(arguments: list[str]) -> None:
+    """pytest's own word for it is lost where its processes are several."""
+    for argument in arguments:
+        path = argument.partition("::")[0]
+        is_path = path.endswith(".py") or "::" in argument
+        if is_path and not path.startswith("-") and not (BACKEND / path).exists():
+            raise Failure(f"There is no {path} in backend/, where paths of tests begin.")
 
 
 def skipped(title: str, reason: str) -> Row:

@@ -391,11 +391,11 @@ class Dispatcher:
         level = logging.WARNING if self._failed_rounds == 0 else logging.DEBUG
         logger.log(
             level,
-            "The database cannot be used (%s: %s)%s; trying again until it can, %d records wait",
+            "The database cannot be used (%s: %s)%s; trying again until it can%s",
             type(error).__name__,
             str(error).strip().split("\n")[0][:200],
             _hint(error),
-            len(self._waiting),
+            f", {len(self._waiting)} records wait" if self._waiting else "",
         )
         self._failed_rounds += 1
         self._retry_at = time.monotonic() + delay_seconds

@@ -141,49 +141,61 @@ def create_job(
     configured default. Raises `InvalidJob` naming the argument, and
     `CreateContended` where the key's job vanished each time it was looked for.
     """
-    return _create([checked(type, payload, priority, available_at, max_attempts, idempotency_key)])[
-        0
-    ]
+    wanted = [checked(type, payload, priority, available_at, max_attempts, idempotency_key)]
+    for _ in range(_CREATE_TRIES):
+        answers = _create(wanted)
+        if answers:
+            return answers[0]
+    raise CreateContended
 
 
-def create_jobs(*, jobs: Sequence[NewJob | Mapping[str, Any]]) -> list[tuple[Job, bool]]:
+def create_jobs(
+    *, jobs: Sequence[NewJob | Mapping[str, Any]], deferring: Sequence[str] = ()
+) -> list[tuple[Job, bool]]:
     """Create queued jobs, all of them or none: what `create_job` answers for each, in order.
 
     At most `MAX_CREATES_AT_ONCE`. Where a key comes twice, the first job with it is made
-    and the others answer that one. Creators of the same keys wait for each other, in
+    and the others answer that one. Jobs that existed come without the columns `deferring`,
+    which are read where they are asked for. Creators of the same keys wait for each other, in
     whatever order they have them. Raises `InvalidJobs` with what is wrong with which,
     `InvalidJob` naming `jobs` for too many of them, and `CreateContended`.
     """
     wanted = all_checked(jobs)
     if not wanted:
         return []
-    with transaction.atomic(using=_alias()):
-        return _create(wanted)
+    for _ in range(_CREATE_TRIES):
+        with transaction.atomic(using=_alias()):
+            answers = _create(wanted, deferring)
+            if answers:
+                return answers
+            # Whoever makes the key that vanished may wait for one of ours, and would be
+            # waited for: what was made out of order is given back first.
+            transaction.set_rollback(True, using=_alias())
+    raise CreateContended
 
 
-def _create(wanted: Sequence[CheckedJob]) -> list[tuple[Job, bool]]:
-    """One statement makes those of new keys; where some are known, a second one finds them."""
+def _create(
+    wanted: Sequence[CheckedJob], deferring: Sequence[str] = ()
+) -> list[tuple[Job, bool]] | None:
+    """One statement makes those of new keys; where some are known, a second one finds them.
+
+    `None`: the job of a key vanished in between.
+    """
     ids = [new_job_id() for _ in wanted]
     # In the order of the keys, for `create.sql` says why; of a key given twice the first.
     to_make = sorted(range(len(wanted)), key=lambda place: wanted[place].idempotency_key or "")
-    answers: dict[int, tuple[Job, bool]] = {}
-    for _ in range(_CREATE_TRIES):
-        made = _made([(ids[place], wanted[place]) for place in to_make])
-        _tell_workers_of(made.values())
-        answers.update((place, (made[ids[place]], True)) for place in to_make if ids[place] in made)
-        if len(made) == len(to_make):
-            break
-        to_make = [place for place in to_make if place not in answers]
-        known = _jobs_with_keys([wanted[place].idempotency_key for place in to_make])
-        for place in to_make:
+    made = _made([(ids[place], wanted[place]) for place in to_make])
+    answers = {place: (made[ids[place]], True) for place in to_make if ids[place] in made}
+    if len(answers) < len(wanted):
+        to_find = [place for place in to_make if place not in answers]
+        keys = [wanted[place].idempotency_key for place in to_find]
+        known = _jobs_with_keys(keys, deferring)
+        for place in to_find:
             job = known.get(wanted[place].idempotency_key)
-            if job is not None:
-                answers[place] = job, False
-        to_make = [place for place in to_make if place not in answers]
-        if not to_make:
-            break
-    else:
-        raise CreateContended
+            if job is None:
+                return None
+            answers[place] = job, False
+    _tell_workers_of(made.values())
     return [answers[place] for place in range(len(wanted))]
 
 
@@ -207,8 +219,8 @@ def _made(to_make: Sequence[tuple[UUID, CheckedJob]]) -> dict[UUID, Job]:
     return made
 
 
-def _jobs_with_keys(keys: Sequence[str | None]) -> dict[str | None, Job]:
-    found = Job.objects.using(_alias()).filter(idempotency_key__in=keys)
+def _jobs_with_keys(keys: Sequence[str | None], deferring: Sequence[str]) -> dict[str | None, Job]:
+    found = Job.objects.using(_alias()).defer(*deferring).filter(idempotency_key__in=keys)
     return {job.idempotency_key: job for job in found}
 
 

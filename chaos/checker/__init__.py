@@ -13,6 +13,7 @@ What the ledger tells, by its `op` (a call has an `invoke` and an end, a note is
     start, end    note  job, attempt, fencing_token, worker
     renew, progress, complete, fail_attempt
                   call  as start; progress also message. A failed one names LeaseLost in `error`
+    stale         call  as start, of an attempt before the worker's own; answer: refused
     fault         call  kind; from its invoke to its end; one that failed was not fired
                   note  kind, and began_at (monotonic) where it lasted
     signal        note  pid, signum

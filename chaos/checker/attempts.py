@@ -16,14 +16,23 @@ from jobs.lifecycle import EventType
 def check_attempts(history: History, tables: Tables, verdict: Verdict) -> None:
     """The rules about attempts.
 
-    `start` and `end` are facts, `renew`, `progress`, `complete` and `fail_attempt` calls;
-    each names `job`, `attempt`, `fencing_token` and `worker`.
+    `start` and `end` are facts, `renew`, `progress`, `complete`, `fail_attempt` and `stale`
+    calls; each names `job`, `attempt`, `fencing_token` and `worker`.
     """
     starts = history.facts("start")
     _check_starts(starts, tables, verdict)
     _check_writes(history, tables, verdict)
     _check_successes(history, tables, verdict)
     _check_lost(history, tables, verdict)
+    for call in history.calls["stale"]:
+        if call.is_ok:
+            token = call.get("fencing_token")
+            verdict.hold(
+                "earlier-attempt-refused",
+                call.get("refused"),
+                f"{call.get('worker')} had claimed it again, and wrote under token {token}",
+                call.get("job"),
+            )
 
 
 def _check_starts(starts: list[Entry], tables: Tables, verdict: Verdict) -> None:

@@ -28,6 +28,7 @@ RULES: dict[str, str] = {
     "success-ended": "A job succeeded only where its handler came to its end under that claim.",
     "result-of-the-success": "The stored result is of the claim under which the job succeeded.",
     "nothing-after-lease-lost": "Who heard that the attempt was lost changed nothing any more.",
+    "earlier-attempt-refused": "Who claimed a job again writes nothing for the attempt before.",
     # Order.
     "best-first": "A claim takes no job while a better one surely is there and free.",
     # Reads.

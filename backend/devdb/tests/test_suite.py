@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tools import suite
+from tools.console import Failure
 
 Ran = list[tuple[str, list[str]]]
 
@@ -52,3 +53,19 @@ def test_with_arguments_of_the_callers_nothing_is_added(ran: Ran) -> None:
     options = argparse.Namespace(matrix=False, pytest_arguments=["-k", "fence"])
     suite.command_test(options)
     assert [arguments for _, arguments in ran] == [["-k", "fence"]]
+
+
+@pytest.mark.parametrize(
+    "argument", ["backend/jobs/tests/pure/test_lifecycle.py", "jobs/tests/gone.py::test_it", "x::y"]
+)
+def test_a_path_that_is_not_there_is_named_before_anything_runs(ran: Ran, argument: str) -> None:
+    options = argparse.Namespace(matrix=False, pytest_arguments=["-x", argument])
+    with pytest.raises(Failure, match=r"There is no .* in backend/, where paths of tests begin"):
+        suite.command_test(options)
+    assert not ran
+
+
+def test_a_path_that_is_there_and_an_expression_are_handed_on(ran: Ran) -> None:
+    asked = ["-k", "fence or claim", f"{Path(__file__)}::test_it", "devdb/tests"]
+    suite.command_test(argparse.Namespace(matrix=False, pytest_arguments=asked))
+    assert [arguments for _, arguments in ran] == [asked]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from rest_framework import serializers
 
 from jobs.new_jobs import MAX_AT_ONCE
-from jobs.serializers import NEW_JOB, JobSerializer, NewJobSerializer
+from jobs.serializers import NEW_JOB, BriefJobSerializer, NewJobSerializer
 
 
 class NewJobsField(serializers.ListField):
@@ -59,7 +59,7 @@ class CreatedJobSerializer(serializers.Serializer[Any]):
     mismatch = serializers.BooleanField(
         help_text="The job that existed has another type or payload."
     )
-    job = JobSerializer(help_text="The new job, or the one that existed, unchanged.")
+    job = BriefJobSerializer(help_text="The new job, or the one that existed, unchanged.")
 
 
 class CreatedJobsSerializer(serializers.Serializer[Any]):

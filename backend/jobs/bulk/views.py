@@ -11,7 +11,7 @@ from jobs.bulk import openapi
 from jobs.bulk.serializers import NEW_JOBS
 from jobs.parsers import ListOfObjectsParser
 from jobs.selectors.sameness import made_otherwise
-from jobs.serializers import JOB
+from jobs.serializers import BRIEF_JOB, LARGE_COLUMNS
 from jobs.views import QueueView, answer_in_time
 
 
@@ -25,7 +25,7 @@ class NewJobsView(QueueView):
         """Create the jobs, or answer those that have the idempotency keys."""
         wanted = NEW_JOBS.run_validation(request.data)["jobs"]
         with answer_in_time():
-            answers = services.create_jobs(jobs=wanted)
+            answers = services.create_jobs(jobs=wanted, deferring=LARGE_COLUMNS)
             known = [place for place, (_, created) in enumerate(answers) if not created]
             others = made_otherwise(
                 (answers[place][0].pk, wanted[place]["type"], wanted[place].get("payload", {}))
@@ -38,7 +38,7 @@ class NewJobsView(QueueView):
                 {
                     "created": created,
                     "mismatch": place in mismatched,
-                    "job": JOB.to_representation(job),
+                    "job": BRIEF_JOB.to_representation(job),
                 }
                 for place, (job, created) in enumerate(answers)
             ],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from jobs import conf
 from jobs.backoff import backoff_seconds
 from jobs.history import rules
 from jobs.history.moments import MICROSECONDS, read, spelled
@@ -36,6 +37,11 @@ _CAUSES = {
 NO_TEXT = 0
 # Past it a float of seconds has no microseconds.
 _TOO_LARGE = 9e9
+# Nothing that is written down is so many microseconds from 2000, but for infinity.
+_ENDLESS = 2**62
+_LIMITS = {setting.name: (setting.minimum, setting.maximum) for setting in conf.SETTINGS}
+_SHORTEST_LEASE, _LONGEST_LEASE = _LIMITS["JOB_WORKER_LEASE_SECONDS"]
+_SHORTEST_DELAY, _LONGEST_DELAY = _LIMITS["JOB_WORKER_BACKOFF_MAX_SECONDS"]
 
 
 class Replay:
@@ -101,6 +107,8 @@ class Replay:
             self._begin(event_id, kind)
         elif at < self.last_at:
             self._findings.events_out_of_time_order += 1
+        if not -_ENDLESS < at < _ENDLESS:
+            self._wrong(rules.EVENT_COMPLETE, f"{kind} at {spelled(at)}", event_id)
         if handle is None:
             self._wrong(rules.EVENT_KNOWN, f"an event of type {kind!r}", event_id)
         elif self.status == SUCCEEDED:
@@ -135,7 +143,7 @@ class Replay:
     def _claimed(self, event: Event) -> None:
         _, event_id, _, attempt, worker, at, time, number, _, _ = event
         applied = self._applied
-        if worker is None:
+        if not worker:
             self._wrong(rules.EVENT_COMPLETE, "claimed without a worker", event_id)
         applied[rules.CLAIMED_FROM_QUEUED] += 1
         if self.status != QUEUED:
@@ -184,7 +192,10 @@ class Replay:
         lease_seconds = self._number(event, number, "lease_seconds")
         if self.lease_end is not None and lease_seconds is not None:
             applied[rules.LEASE_AS_GRANTED] += 1
-            if self.lease_end - at != lease_seconds * MICROSECONDS:
+            if (
+                self.lease_end - at != lease_seconds * MICROSECONDS
+                or not _SHORTEST_LEASE <= lease_seconds <= _LONGEST_LEASE
+            ):
                 self._wrong(
                     rules.LEASE_AS_GRANTED,
                     f"claimed at {spelled(at)} for {lease_seconds:g} s, but until "
@@ -208,7 +219,9 @@ class Replay:
         end = self._moment(event, time, "locked_until")
         if end is not None:
             self._applied[rules.LEASE_AS_GRANTED] += 1
-            if end <= at:
+            # It moves to no later than the longest lease's end, or stays where it was.
+            longest = max(self.lease_end or end, at + _LONGEST_LEASE * MICROSECONDS)
+            if not at + _SHORTEST_LEASE * MICROSECONDS <= end <= longest:
                 self._wrong(
                     rules.LEASE_AS_GRANTED,
                     f"renewed at {spelled(at)} until {spelled(end)}",
@@ -241,7 +254,10 @@ class Replay:
         delay_seconds = self._number(event, number, "delay_seconds")
         if available_at is not None and delay_seconds is not None:
             self._applied[rules.DELAY_AS_TOLD] += 1
-            if available_at - at != round(delay_seconds * MICROSECONDS):
+            if (
+                available_at - at != round(delay_seconds * MICROSECONDS)
+                or not _SHORTEST_DELAY <= delay_seconds <= _LONGEST_DELAY
+            ):
                 self._wrong(
                     rules.DELAY_AS_TOLD,
                     f"at {spelled(at)} for {delay_seconds:g} s, but until {spelled(available_at)}",
@@ -301,8 +317,9 @@ class Replay:
         self._applied[rules.EVENT_COMPLETE] += 1
         if cause not in _CAUSES[kind]:
             self._wrong(rules.EVENT_COMPLETE, f"{kind} with the cause {cause!r}", event_id)
-        if digest is None:
-            self._wrong(rules.EVENT_COMPLETE, f"{kind} whose message is not its error", event_id)
+        if not digest:
+            text = f"{kind} whose message is empty, or not its error"
+            self._wrong(rules.EVENT_COMPLETE, text, event_id)
         if self._max_attempts is not None:
             self._applied[rules.FAILED_WHEN_EXHAUSTED] += 1
             if fails != (attempt >= self._max_attempts):

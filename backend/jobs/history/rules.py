@@ -65,11 +65,12 @@ RULES: dict[str, str] = {
     ATTEMPTS_BOUNDED: "No attempt is above `max_attempts`.",
     FAILED_WHEN_EXHAUSTED: "A job fails on its last attempt, and is requeued on those before.",
     LEASE_AS_GRANTED: "A claim's lease ends `lease_seconds` after it, a renewed one after its "
-    "renewal.",
+    "renewal, and none is shorter or longer than settings allow.",
     LEASE_NEVER_SHORTENED: "A renewal never moves the end of a lease backwards.",
     LEASES_DISJOINT: "No claim is earlier than the end of the attempt before it.",
     TAKEN_BACK_AFTER_LEASE: "No attempt is taken back before its last granted lease has ended.",
-    DELAY_AS_TOLD: "`available_at` of a requeued job is its event's time and `delay_seconds`.",
+    DELAY_AS_TOLD: "`available_at` of a requeued job is its event's time and `delay_seconds`, "
+    "which are no fewer and no more than settings allow.",
     BACKOFF_EXACT: "`delay_seconds` is `min(base * 2^(attempt-1), max)`.",
     CLAIMED_WHEN_DUE: "No claim is earlier than the `available_at` in force.",
     EVENT_COMPLETE: "An event holds what its type must have, in a form that can be read.",
@@ -89,7 +90,7 @@ RULES: dict[str, str] = {
     ROW_AS_CREATED: "The job has the type and the priority it was created with.",
     QUEUED_HAS_ATTEMPTS: "A queued job has an attempt left.",
     RUNNING_WITHIN_BOUND: "No job runs past the end of its lease by more than the bound.",
-    CONSTRAINTS_VALID: "All constraints are there, enforced and validated.",
-    INDEXES_VALID: "All indexes are there and valid.",
-    IDS_GROW: "Events' ids are drawn one at a time, upwards, from above the largest.",
+    CONSTRAINTS_VALID: "All constraints are there as they were made, enforced and validated.",
+    INDEXES_VALID: "All indexes are there as they were made, and valid.",
+    IDS_GROW: "Events' ids are drawn one at a time, upwards, from above the largest, without end.",
 }

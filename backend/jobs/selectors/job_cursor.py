@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from jobs.selectors.job_filter import Cursor
@@ -16,7 +16,9 @@ def written(place: Cursor | None) -> str | None:
     """The place as a text; `None` of none."""
     if place is None:
         return None
-    return urlsafe_b64encode(f"{place.moment.isoformat()} {place.id}".encode()).decode()
+    # In UTC, so that `read` refuses every other offset: PostgreSQL takes fewer than Python.
+    moment = place.moment.astimezone(UTC)
+    return urlsafe_b64encode(f"{moment.isoformat()} {place.id}".encode()).decode()
 
 
 def read(text: str) -> Cursor | None:
@@ -26,6 +28,6 @@ def read(text: str) -> Cursor | None:
             return None
         moment_text, _, id_text = urlsafe_b64decode(text.encode("ascii")).decode().partition(" ")
         place = Cursor(datetime.fromisoformat(moment_text), UUID(id_text))
-    except (ValueError, binascii.Error):
+        return place if place.moment.tzinfo is not None and written(place) == text else None
+    except (ValueError, OverflowError, binascii.Error):
         return None
-    return place if place.moment.tzinfo is not None and written(place) == text else None

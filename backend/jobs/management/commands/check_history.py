@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.utils import Error as DatabaseError
+from django.db.utils import OperationalError
 
 from jobs import conf
 from jobs.history import RULES, Report, Violation, check
@@ -21,6 +23,7 @@ from jobs.validation import parse_uuid
 
 VIOLATED, MISUSED, UNKNOWN = 1, 2, 3
 _PROGRESS_SECONDS = 2.0
+_NO_TABLE_OR_COLUMN = ("42P01", "42703")
 _VERDICTS = {
     "clean": "Clean:",
     "violated": "Not clean:",
@@ -95,7 +98,8 @@ class Command(BaseCommand):
                 progress=progress,
             )
         except (DatabaseError, ValueError) as error:
-            raise CommandError(f"Could not check: {error}", returncode=MISUSED) from error
+            message = f"Could not check: {str(error).strip()}{_hint(error)}"
+            raise CommandError(message, returncode=MISUSED) from error
         finally:
             if progress is not None:
                 progress.end()
@@ -154,8 +158,8 @@ def _as_text(report: Report) -> str:
         f"Backoff: {backoff}. A job may run {report.bound_seconds} s past its lease.",
     ]
     if report.asked_for is not None and report.jobs < report.asked_for:
-        lines.append(f"Of the {report.asked_for:,} jobs asked for, some are not there.")
-    idle = [rule for rule, count in report.applied.items() if not count]
+        lines.append(f"Of the jobs asked for ({report.asked_for:,}), {report.jobs:,} are there.")
+    idle = [rule for rule, count in report.applied.items() if report.jobs and not count]
     if idle:
         lines.append(f"Rules with nothing to look at: {', '.join(idle)}.")
     if report.events_out_of_time_order:
@@ -164,6 +168,14 @@ def _as_text(report: Report) -> str:
             "them, as they do where a statement waited for the job's row: no violation."
         )
     return "\n".join(lines)
+
+
+def _hint(error: Exception) -> str:
+    if isinstance(error, OperationalError):
+        return "\nThe server is the one that the POSTGRES_ variables name."
+    if getattr(error.__cause__, "sqlstate", None) in _NO_TABLE_OR_COLUMN:
+        return "\nRun `manage.py migrate` first, or name another database."
+    return ""
 
 
 def _line(violation: Violation) -> str:
@@ -175,15 +187,15 @@ def _line(violation: Violation) -> str:
 def _job_id(text: str) -> UUID:
     job_id = parse_uuid(text)
     if job_id is None:
-        raise ValueError
+        raise ArgumentTypeError(f"{text!r} is no job's id")
     return job_id
 
 
 def _number(minimum: int, maximum: int) -> Callable[[str], int]:
     def whole_number(text: str) -> int:
-        number = int(text)
+        number = _int(text)
         if not minimum <= number <= maximum:
-            raise ValueError
+            raise ArgumentTypeError(f"it must be from {minimum} to {maximum}, not {number}")
         return number
 
     return whole_number
@@ -191,6 +203,17 @@ def _number(minimum: int, maximum: int) -> Callable[[str], int]:
 
 def _setting(name: str) -> Callable[[str], int]:
     def value(text: str) -> int:
-        return conf.checked(name, int(text), called=name)
+        number = _int(text)
+        try:
+            return conf.checked(name, number, called="it")
+        except ValueError as error:
+            raise ArgumentTypeError(str(error)) from error
 
     return value
+
+
+def _int(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentTypeError(f"it must be a whole number, not {text!r}") from None

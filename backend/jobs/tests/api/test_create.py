@@ -470,10 +470,10 @@ def test_f39_a_job_deleted_between_conflict_and_reread_is_made_anew(
     old = post(type="a", idempotency_key="k").json()
     look = services._jobs_with_keys
 
-    def deleted_first(keys: Any) -> dict[str | None, Job]:
+    def deleted_first(*asked: Any) -> dict[str | None, Job]:
         JobEvent.objects.all().delete()
         Job.objects.all().delete()
-        return look(keys)
+        return look(*asked)
 
     monkeypatch.setattr(services, "_jobs_with_keys", deleted_first)
     response = post(type="a", idempotency_key="k")
@@ -485,7 +485,7 @@ def test_f39_a_key_that_keeps_vanishing_is_for_later(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     post(type="a", idempotency_key="k")
-    monkeypatch.setattr(services, "_jobs_with_keys", lambda keys: {})
+    monkeypatch.setattr(services, "_jobs_with_keys", lambda *asked: {})
     response = post(type="a", idempotency_key="k")
     assert response.status_code == 503
     assert response["Retry-After"] == "1"

@@ -33,11 +33,11 @@ LOAD = f"""
     INSERT INTO jobs_jobevent (job_id, type, created_at)
     SELECT id, 'succeeded', created_at FROM jobs_job WHERE status = 'succeeded';
 """
-VACUUM_TRIES = 200
+VACUUM_SECONDS = 120
 FIRST_JOB = "00000000-0000-0000-0000-000000000001"
 
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(2 * VACUUM_SECONDS)]
 
 
 @pytest.fixture(scope="module")
@@ -45,20 +45,25 @@ def old_queue(django_db_setup: None, django_db_blocker: Any) -> Iterator[int]:
     """Many jobs and events, loaded once and analysed; the pages of the jobs' table."""
     with django_db_blocker.unblock():
         with connection.cursor() as cursor:
-            cursor.execute(LOAD)
-            for table in ("jobs_job", "jobs_jobevent"):
-                _vacuum_until_all_is_visible(cursor, table)
-            cursor.execute("SELECT pg_relation_size('jobs_job') / 8192")
-            pages: int = cursor.fetchone()[0]
-        yield pages
-        with connection.cursor() as cursor:
-            cursor.execute("TRUNCATE jobs_jobevent, jobs_job")
+            try:
+                cursor.execute(LOAD)
+                for table in ("jobs_job", "jobs_jobevent"):
+                    _vacuum_until_all_is_visible(cursor, table)
+                cursor.execute("SELECT pg_relation_size('jobs_job') / 8192")
+                pages: int = cursor.fetchone()[0]
+                yield pages
+            finally:
+                cursor.execute("TRUNCATE jobs_jobevent, jobs_job")
         connection.close()
 
 
 def _vacuum_until_all_is_visible(cursor: Any, table: str) -> None:
-    """A snapshot of somebody else's, autovacuum's too, keeps pages from being marked."""
-    for _ in range(VACUUM_TRIES):
+    """A snapshot of somebody else's, autovacuum's too, keeps pages from being marked.
+
+    It is as old as the oldest transaction of the whole server, in whatever database.
+    """
+    give_up_at = time.monotonic() + VACUUM_SECONDS
+    while time.monotonic() < give_up_at:
         cursor.execute(f"VACUUM ANALYZE {table}")
         cursor.execute(
             "SELECT relallvisible >= relpages FROM pg_class WHERE oid = %s::regclass", [table]
@@ -66,7 +71,11 @@ def _vacuum_until_all_is_visible(cursor: Any, table: str) -> None:
         if cursor.fetchone()[0]:
             return
         time.sleep(0.05)
-    raise AssertionError(f"some snapshot kept {table} from being vacuumed")
+    cursor.execute(
+        "SELECT pid, datname, backend_type, state, backend_xid, backend_xmin, left(query, 80)"
+        " FROM pg_stat_activity WHERE backend_xmin IS NOT NULL OR backend_xid IS NOT NULL"
+    )
+    raise AssertionError(f"some snapshot kept {table} from being vacuumed: {cursor.fetchall()}")
 
 
 def plans(api: Client, address: str) -> list[dict[str, Any]]:

@@ -182,9 +182,13 @@ def whole_story() -> Story:
     story.read("done", who="client-2")
 
     story.create("fails once", priority=100, max_attempts=2)
-    story.fail(story.claim(WORKER))
+    attempt = story.claim(OTHER)
+    story.fail(attempt)
     make_due(story.jobs["fails once"])
-    story.complete(story.claim(OTHER))
+    again = story.claim(OTHER)
+    late = services.complete_job(**owner(attempt))
+    story.call("stale", OK, lambda: {"refused": late is None}, **attempt)
+    story.complete(again)
 
     for mark in ("retried", "retried among many"):
         story.create(mark, priority=100, max_attempts=1)

@@ -175,6 +175,11 @@ def an_overtaken_handlers_result_is_stored(story: Story) -> None:
     )
 
 
+@breaks("earlier-attempt-refused")
+def an_attempt_from_before_the_workers_own_was_written_for(story: Story) -> None:
+    story.change(story.of("stale", OK)[0], refused=False)
+
+
 @breaks("nothing-after-lease-lost")
 def a_lost_attempt_recorded_its_outcome(story: Story) -> None:
     sql(

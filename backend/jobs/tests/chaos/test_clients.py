@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -23,12 +24,16 @@ on_the_database = pytest.mark.django_db(transaction=True)
 
 
 @on_the_database
-def test_a_clients_own_history_passes(tmp_path: Path) -> None:
+def test_a_clients_own_history_passes(tmp_path: Path, settings: Any) -> None:
+    settings.JOB_WORKER_BACKOFF_BASE_SECONDS = 1
     sql("SELECT setval('jobs_jobevent_id_seq', 1000)")
     clients = [Client(tmp_path, f"client-{n}", n, {"chaos.work": {}}) for n in (1, 2)]
     for client in clients:
         client._calls.note_clock()
-    for name in [*WEIGHTS] * 4 + ["work_by_hand"] * 12 + ["retry_one", "read_one"]:
+    others = [name for name in WEIGHTS if name != "claim_again_by_hand"]
+    for name in (
+        ["claim_again_by_hand"] + others * 4 + ["work_by_hand"] * 12 + ["retry_one", "read_one"]
+    ):
         for client in clients:
             client.do(name)
     verdict = check(read(tmp_path), at_least={})
@@ -37,6 +42,7 @@ def test_a_clients_own_history_passes(tmp_path: Path) -> None:
         *("acknowledged-create-kept", "rolled-back-create-absent", "one-job-a-key"),
         *("bulk-create-whole", "claim-kept", "renewal-kept", "progress-kept", "success-ended"),
         *("completion-kept", "result-of-the-success", "reads-are-prefixes", "feed-complete"),
+        "earlier-attempt-refused",
     ):
         assert verdict.counts[rule], rule
 

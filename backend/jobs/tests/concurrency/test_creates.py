@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from django.db import transaction
@@ -107,3 +108,29 @@ def test_of_many_those_are_made_that_a_rolled_back_creator_did_not_make() -> Non
         transaction.set_rollback(True)
     assert [created for _, created in second.result()] == [True] * 3
     assert Job.objects.count() == JobEvent.objects.count() == 3
+
+
+def test_who_finds_a_key_vanished_gives_back_what_it_made_and_never_deadlocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held, _ = create("b")
+    look = services._jobs_with_keys
+    others: list[Elsewhere] = []
+
+    def delete_held() -> None:
+        JobEvent.objects.filter(job_id=held.id).delete()
+        Job.objects.filter(pk=held.id).delete()
+
+    def vanishes_once(*asked: Any) -> dict[str | None, Job]:
+        if not others:
+            Elsewhere(delete_held).result()
+            # It makes b and waits for our c; we want b.
+            others.append(Elsewhere(lambda: create_many(["c", "b"])))
+            others[0].wait_until_blocked()
+        return look(*asked)
+
+    monkeypatch.setattr(services, "_jobs_with_keys", vanishes_once)
+    answers = create_many(["b", "c"])
+    assert [created for _, created in answers] == [False, False]
+    assert [created for _, created in others[0].result()] == [True, True]
+    assert Job.objects.count() == JobEvent.objects.count() == 2

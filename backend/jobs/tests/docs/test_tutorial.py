@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.test import Client
 
 from jobs.models import Job
 from jobs.tests.docs.support import DOCS, blocks
@@ -73,6 +74,16 @@ def test_the_tutorial_does_what_it_says(environment: dict[str, str], tmp_path: P
     assert shell("fail.py", environment) == ""
     work(environment, tmp_path / "second.log")
     assert shell("show_failure.py", environment) == PRINTED["show_failure.py"]
+
+
+@pytest.mark.django_db
+def test_the_request_of_the_tutorial_makes_its_job(client: Client) -> None:
+    curl = re.search(r"curl -s http://[\d.:]+(\S+) .*?-d '(.*?)'\n", PAGE.read_text(), re.DOTALL)
+    assert curl is not None
+    path, body = curl.groups()
+    answer = client.post(path, body, content_type="application/json")
+    assert answer.status_code == 201
+    assert Job.objects.get(pk=answer.json()["id"]).type == "wordcount.count"
 
 
 def test_every_file_of_the_tutorial_is_named_in_its_text() -> None:

@@ -74,6 +74,15 @@ def data_set(event: str, key: str, value: str) -> str:
     return event_set(event, f"data = jsonb_set(data, '{{{key}}}', to_jsonb({value}))")
 
 
+def lease_of(event: str, seconds: int) -> str:
+    """A statement that makes a claim one for so long."""
+    return (
+        data_set(event, "lease_seconds", str(seconds))
+        + "; "
+        + data_set(event, "locked_until", f"created_at + {SECOND} * {seconds}")
+    )
+
+
 def nullable(table: str, column: str) -> str:
     """A statement that lets the column be null."""
     return f"ALTER TABLE {table} ALTER {column} DROP NOT NULL; "
@@ -157,6 +166,26 @@ CORRUPTIONS = {
         "retried",
         data_set("$lease_renewed1", "locked_until", f"created_at - {SECOND}"),
     ),
+    "a claim whose lease ended before it": Corruption(
+        "lease_as_granted", "retried", lease_of("$claimed1", -5)
+    ),
+    "a claim for a year": Corruption(
+        "lease_as_granted", "retried", lease_of("$claimed3", 31_536_000)
+    ),
+    "renewed for a moment": Corruption(
+        "lease_as_granted",
+        "retried",
+        lease_of("$claimed1", 1)
+        + "; "
+        + data_set("$lease_renewed1", "locked_until", f"created_at + {SECOND} - {A_MOMENT}"),
+    ),
+    "renewed for a thousand years": Corruption(
+        "lease_as_granted",
+        "at_work",
+        data_set("$lease_renewed1", "locked_until", "created_at + interval '1000 years'")
+        + "; "
+        + job_set("locked_until = locked_until + interval '1000 years' - interval '60 seconds'"),
+    ),
     "a lease that moved backwards": Corruption(
         "lease_never_shortened",
         "at_work",
@@ -197,6 +226,15 @@ CORRUPTIONS = {
         job_set(f"available_at = available_at + {A_MOMENT}")
         + "; "
         + data_set("$retry_scheduled1", "available_at", f"created_at + {SECOND} * 5 + {A_MOMENT}"),
+    ),
+    "a delay that no backoff has": Corruption(
+        "delay_as_told",
+        "requeued",
+        job_set(f"available_at = available_at - {SECOND} * 5")
+        + "; "
+        + data_set("$retry_scheduled1", "available_at", "created_at")
+        + "; "
+        + data_set("$retry_scheduled1", "delay_seconds", "0"),
     ),
     "the first backoff is doubled": Corruption(
         "backoff_exact",
@@ -266,6 +304,21 @@ CORRUPTIONS = {
     ),
     "a claim by nobody": Corruption(
         "event_complete", "retried", event_set("$claimed4", "worker_id = NULL")
+    ),
+    "an attempt of a worker without a name": Corruption(
+        "event_complete",
+        "at_work",
+        "UPDATE jobs_jobevent SET worker_id = '' WHERE job_id = $job AND attempt = 1; "
+        + job_set("locked_by = ''"),
+    ),
+    "a failure that says nothing": Corruption(
+        "event_complete",
+        "requeued",
+        event_set("$retry_scheduled1", "message = ''")
+        + "; "
+        + data_set("$retry_scheduled1", "error", "''::text")
+        + "; "
+        + job_set("last_error = ''"),
     ),
     "created by a worker": Corruption(
         "event_complete", "waiting", event_set("$created1", "worker_id = 'w'")

@@ -76,7 +76,9 @@ def test_no_job_at_all_is_3() -> None:
     code, text = run()
     assert code == 3
     assert text.startswith("Too little was seen: 0 jobs and 0 events")
-    assert run("--job", str(uuid4()))[0] == 3
+    code, text = run("--job", str(uuid4()))
+    assert code == 3
+    assert text.endswith("Of the jobs asked for (1), 0 are there.\n")
 
 
 @in_the_database
@@ -85,7 +87,7 @@ def test_a_job_that_was_asked_for_and_is_not_there_is_3() -> None:
     code, text = run("--job", job_id, "--job", str(uuid4()))
     assert code == 3
     assert text.startswith("Too little was seen: 1 jobs and 4 events")
-    assert "Of the 2 jobs asked for, some are not there." in text
+    assert "Of the jobs asked for (2), 1 are there." in text
     assert run("--job", job_id, "--job", job_id)[0] == 0
 
 
@@ -140,12 +142,49 @@ def test_progress_is_told_to_a_terminal_or_where_it_is_asked_for() -> None:
         assert stderr.getvalue() == expected
 
 
+@in_the_database
+@pytest.mark.parametrize("table", ["jobs_job", "jobs_jobevent"])
+def test_rows_that_a_policy_hides_are_2_and_not_left_out(table: str) -> None:
+    gallery()
+    sql("CREATE ROLE looks_only")
+    try:
+        sql("GRANT SELECT ON jobs_job, jobs_jobevent TO looks_only")
+        sql("SET ROLE looks_only")
+        assert run()[0] == 0
+        sql("RESET ROLE")
+        sql(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
+        sql("SET ROLE looks_only")
+        code, text = run()
+        assert code == 2
+        assert "row-level security" in text
+    finally:
+        sql("RESET ROLE")
+        sql(f"ALTER TABLE {table} DISABLE ROW LEVEL SECURITY")
+        sql("DROP OWNED BY looks_only")
+        sql("DROP ROLE looks_only")
+
+
 def test_what_could_not_be_checked_is_2(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise OperationalError("the server is gone")
 
     monkeypatch.setattr(check_history, "check", fail)
-    assert run() == (2, "Could not check: the server is gone")
+    assert run() == (
+        2,
+        "Could not check: the server is gone\n"
+        "The server is the one that the POSTGRES_ variables name.",
+    )
+
+
+@in_the_database
+def test_where_there_are_no_tables_the_way_to_them_is_told() -> None:
+    sql("ALTER TABLE jobs_job RENAME TO elsewhere")
+    try:
+        code, text = run()
+    finally:
+        sql("ALTER TABLE elsewhere RENAME TO jobs_job")
+    assert code == 2
+    assert text.endswith("Run `manage.py migrate` first, or name another database.")
 
 
 def test_a_server_that_is_not_there_is_2() -> None:
@@ -162,19 +201,28 @@ def test_a_server_that_is_not_there_is_2() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "why"),
     [
-        ("--job", "17"),
-        ("--database", "nowhere"),
-        ("--bound-seconds", "-1"),
-        ("--max-violations", "many"),
-        ("--backoff-base-seconds", "0"),
-        ("--frobnicate",),
+        (("--job", "17"), "'17' is no job's id"),
+        (("--database", "nowhere"), "invalid choice: 'nowhere'"),
+        (("--bound-seconds", "-1"), "must be from 0 to 1000000000, not -1"),
+        (("--max-violations", "many"), "must be a whole number, not 'many'"),
+        (
+            ("--backoff-base-seconds", "0"),
+            "it must be from 1 to 86400, not 0",
+        ),
+        (("--backoff-max-seconds", "1e3"), "must be a whole number, not '1e3'"),
+        (("--frobnicate",), "unrecognized arguments: --frobnicate"),
     ],
 )
-def test_misuse_is_2(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_misuse_is_2_and_says_what_is_wrong(
+    arguments: tuple[str, ...], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     command = load_command_class(get_commands()["check_history"], "check_history")
     with pytest.raises(SystemExit) as stop:
         command.run_from_argv(["manage.py", "check_history", *arguments])
     assert stop.value.code == 2
-    assert "usage:" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "usage:" in told
+    assert why in told
+    assert "_" not in told.rpartition("error:")[2].replace("check_history", "")

@@ -52,6 +52,16 @@ def test_a_job_that_every_cleanup_forgot_is_told_once_the_bound_has_passed() -> 
     assert told.event_ids == (events(job.id)[-1].pk,)
 
 
+@pytest.mark.parametrize("time", ["infinity", "-infinity"])
+def test_an_event_at_no_time_is_told(time: str) -> None:
+    job = at_work()
+    event = events(job.id)[2].pk
+    sql("UPDATE jobs_jobevent SET created_at = %s WHERE id = %s", time, event)
+    (told,) = about_jobs(found())
+    assert (told.rule, told.message) == ("event_complete", f"progress at {time}")
+    assert told.event_ids == (event,)
+
+
 def test_an_event_of_no_job_is_told() -> None:
     job = at_work()
     sql("SET CONSTRAINTS ALL IMMEDIATE")

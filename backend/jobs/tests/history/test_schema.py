@@ -105,7 +105,69 @@ def test_a_key_that_is_no_longer_unique_is_told() -> None:
     assert "job_idempotency_key_unique is not" in told("indexes_valid")
 
 
-@pytest.mark.parametrize("change", ["CACHE 20", "INCREMENT 2", "RESTART 1"])
+@pytest.mark.parametrize(
+    ("name", "told_of"),
+    [
+        ("job_idempotency_key_unique", "UNIQUE INDEX {} ON jobs_job (idempotency_key, id)"),
+        ("job_idempotency_key_unique", "UNIQUE INDEX {} ON jobs_job (id)"),
+        (
+            "job_idempotency_key_unique",
+            "UNIQUE INDEX {} ON jobs_job (idempotency_key) WHERE idempotency_key <> 'k'",
+        ),
+        ("job_claim_idx", "INDEX {} ON jobs_job (priority, available_at, created_at, id)"),
+        ("job_timeout_idx", "INDEX {} ON jobs_job (locked_until)"),
+    ],
+)
+def test_another_index_of_that_name_is_told(name: str, told_of: str) -> None:
+    sql(f"DROP INDEX {name}")
+    sql(f"CREATE {told_of.format(name)}")
+    assert told("indexes_valid").startswith(f"jobs_job: {name} is another one: ")
+
+
+@pytest.mark.parametrize(("table", "name"), CONSTRAINTS)
+def test_another_constraint_of_that_name_is_told(table: str, name: str) -> None:
+    sql(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+    sql(f"ALTER TABLE {table} ADD CONSTRAINT {name} CHECK (true)")
+    assert told("constraints_valid") == f"{table}: {name} is another one: true"
+
+
+def test_a_primary_key_that_lets_an_id_be_twice_is_told() -> None:
+    sql("ALTER TABLE jobs_jobevent DROP CONSTRAINT jobs_jobevent_pkey")
+    sql("ALTER TABLE jobs_jobevent ADD PRIMARY KEY (id, job_id)")
+    assert "the primary key is another one" in told("constraints_valid")
+
+
+def test_a_foreign_key_that_deletes_is_told() -> None:
+    ((name,),) = sql(FOREIGN_KEY)
+    sql(f"ALTER TABLE jobs_jobevent DROP CONSTRAINT {name}")
+    sql(
+        f"ALTER TABLE jobs_jobevent ADD CONSTRAINT {name}"
+        " FOREIGN KEY (job_id) REFERENCES jobs_job ON DELETE CASCADE"
+    )
+    assert told("constraints_valid").endswith("lets a job's events go with it")
+
+
+def test_what_a_dump_restores_is_the_same() -> None:
+    """PostgreSQL writes a constraint down otherwise once it has read what it wrote."""
+    for table, name in CONSTRAINTS:
+        ((definition,),) = sql(
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", name
+        )
+        sql(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+        sql(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
+    for name in INDEXES:
+        ((definition,),) = sql("SELECT pg_get_indexdef(%s::regclass)", name)
+        sql(f"DROP INDEX {name}")
+        sql(definition)
+    assert found().violations == []
+
+
+def test_an_index_that_is_only_stored_otherwise_is_the_same() -> None:
+    sql("ALTER INDEX job_claim_idx SET (fillfactor = 70)")
+    assert found().violations == []
+
+
+@pytest.mark.parametrize("change", ["CACHE 20", "INCREMENT 2", "RESTART 1", "CYCLE"])
 def test_ids_that_would_not_be_in_order_are_told(change: str) -> None:
     sql(f"ALTER SEQUENCE jobs_jobevent_id_seq {change}")
     assert told("ids_grow")

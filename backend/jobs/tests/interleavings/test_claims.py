@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs import records
+from jobs.history import replay
 from jobs.lifecycle import Status
 from jobs.models import Job
 from jobs.records import Owner
@@ -24,6 +25,14 @@ from jobs.tests.interleavings.legal import assert_legal, the_winner, winners
 from jobs.tests.support import OTHER, WORKER, event_types, failed, queued, row
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Due as soon as it is queued, which no setting allows; the checker is told so."""
+    monkeypatch.setattr(records, "backoff_seconds", lambda *_: 0.0)
+    monkeypatch.setattr(replay, "_SHORTEST_DELAY", 0)
+
 
 each_claim = pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
 
@@ -63,12 +72,8 @@ def test_of_three_claims_of_two_jobs_two_get_one_each(kind: str, step: str, orde
 
 
 @each_claim
-def test_a_claim_gets_an_attempt_that_was_taken_back_only_after_that(
-    claim: Claim, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With no backoff, so that the job is due as soon as it is queued."""
-    monkeypatch.setattr(records, "backoff_seconds", lambda *_: 0.0)
-
+@pytest.mark.usefixtures("no_backoff")
+def test_a_claim_gets_an_attempt_that_was_taken_back_only_after_that(claim: Claim) -> None:
     def verdict(job: Job, moved: list[Job], claimed: Owner | None) -> None:
         assert [each.pk for each in winners(moved)[0]] == [job.pk]
         taken = ["created", "claimed", "timeout_requeued"]
@@ -115,9 +120,8 @@ def test_a_stale_completion_never_counts_whenever_the_next_attempt_is_claimed(
     assert (tour.orders, tour.with_waiting) == (15 if complete is COMPLETIONS["alone"] else 24, 0)
 
 
-def test_a_claim_a_cleanup_and_a_late_completion(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "backoff_seconds", lambda *_: 0.0)
-
+@pytest.mark.usefixtures("no_backoff")
+def test_a_claim_a_cleanup_and_a_late_completion() -> None:
     def verdict(job: Job, completed: Job | None, moved: list[Job], claimed: Owner | None) -> None:
         winners(completed, moved, claimed)
         assert (completed is not None) == (moved == [])

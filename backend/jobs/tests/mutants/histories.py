@@ -125,4 +125,21 @@ HISTORIES = (
         "On a live queue the checker compares jobs with events of another moment.",
         "jobs/tests/history/test_live.py::test_jobs_and_events_are_of_one_moment_though_they_are_opened_one_after_the_other",
     ),
+    Mutant(
+        "history-of-visible-rows",
+        "jobs/history/reading.py",
+        ", 'row_security']",
+        "]",
+        "What a policy hides from the checker's role is left out, and the rest is clean.",
+        "jobs/tests/history/test_command.py"
+        "::test_rows_that_a_policy_hides_are_2_and_not_left_out[jobs_job]",
+    ),
+    Mutant(
+        "history-by-names-alone",
+        "jobs/history/schema.py",
+        "        if not definitions.says(text, expected):",
+        "        if not text:",
+        "Another constraint of the right name passes.",
+        "jobs/tests/history/test_schema.py::test_a_primary_key_that_lets_an_id_be_twice_is_told",
+    ),
 )

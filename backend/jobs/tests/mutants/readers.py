@@ -59,6 +59,23 @@ READERS = (
         "jobs/tests/api/test_bulk.py::test_known_keys_answer_their_jobs_and_say_where_they_differ",
     ),
     Mutant(
+        "bulk-reads-what-is-large",
+        _BULK,
+        "deferring=LARGE_COLUMNS",
+        "deferring=()",
+        "One key of a large job, given a thousand times, fills the memory.",
+        "jobs/tests/api/test_bulk.py"
+        "::test_a_large_job_is_neither_read_nor_answered_however_often_its_key_is_given",
+    ),
+    Mutant(
+        "cursor-in-any-zone",
+        _CURSOR,
+        "    moment = place.moment.astimezone(UTC)",
+        "    moment = place.moment",
+        "A cursor that was never issued reaches PostgreSQL, which refuses its offset.",
+        f"{_PLACES}::test_a_place_in_another_zone_is_written_in_utc",
+    ),
+    Mutant(
         "same-key-other-job",
         "jobs/views.py",
         "        if not same:",
@@ -97,14 +114,6 @@ READERS = (
         "",
         "A text that was never given out is taken for a place in the list.",
         f"{_PLACES}::test_another_spelling_of_a_place_is_none",
-    ),
-    Mutant(
-        "cursor-without-a-zone",
-        _CURSOR,
-        "    return place if place.moment.tzinfo is not None and written(place) == text else None",
-        "    return place if written(place) == text else None",
-        "A moment that nobody can place is compared in whatever zone the server has.",
-        f"{_PLACES}::test_a_moment_without_a_zone_is_no_place",
     ),
     Mutant(
         "feed-turned-round",

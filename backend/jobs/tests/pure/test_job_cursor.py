@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 
 import pytest
@@ -38,6 +38,25 @@ def test_a_place_comes_back_as_it_was_written() -> None:
 )
 def test_another_spelling_of_a_place_is_none(moment: str, job_id: str) -> None:
     assert job_cursor.read(spelled(moment, job_id)) is None
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "2031-01-02T03:04:05+03:30",
+        "2031-01-02T03:04:05+23:59",
+        "2031-01-02T03:04:05+00:00:00.000001",
+        "0001-01-01T00:00:00+23:59",
+        "9999-12-31T23:59:59-23:59",
+    ],
+)
+def test_a_moment_with_another_offset_than_ours_is_no_place(moment: str) -> None:
+    assert job_cursor.read(spelled(moment, str(PLACE.id))) is None
+
+
+def test_a_place_in_another_zone_is_written_in_utc() -> None:
+    there = PLACE.moment.astimezone(timezone(timedelta(hours=3, minutes=30)))
+    assert job_cursor.written(Cursor(there, PLACE.id)) == job_cursor.written(PLACE)
 
 
 def test_a_moment_without_a_zone_is_no_place() -> None:

@@ -128,13 +128,13 @@ def test_a_job_that_vanishes_before_it_is_read_is_created_anew(
     look = services._jobs_with_keys
     looks = 0
 
-    def vanishes_once(keys: Any) -> dict[str | None, Job]:
+    def vanishes_once(*asked: Any) -> dict[str | None, Job]:
         nonlocal looks
         looks += 1
         if looks == 1:
             sql("DELETE FROM jobs_jobevent WHERE job_id = %s", held.id)
             sql("DELETE FROM jobs_job WHERE id = %s", held.id)
-        return look(keys)
+        return look(*asked)
 
     monkeypatch.setattr(services, "_jobs_with_keys", vanishes_once)
     job, created = services.create_job(type="demo.success", idempotency_key="k")
@@ -147,7 +147,7 @@ def test_a_key_that_changes_hands_for_ever_is_a_typed_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     queued(idempotency_key="k")
-    monkeypatch.setattr(services, "_jobs_with_keys", lambda keys: {})
+    monkeypatch.setattr(services, "_jobs_with_keys", lambda *asked: {})
     with pytest.raises(CreateContended):
         services.create_job(type="demo.success", idempotency_key="k")
     assert Job.objects.count() == 1

@@ -16,7 +16,15 @@ from jobs.errors import CreateContended, InvalidJob, InvalidJobs
 from jobs.lifecycle import EventType
 from jobs.models import Job, JobEvent
 from jobs.new_jobs import NewJob
-from jobs.tests.support import event_types, events, failing_events, queued, row, unchanged
+from jobs.tests.support import (
+    Elsewhere,
+    event_types,
+    events,
+    failing_events,
+    queued,
+    row,
+    unchanged,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -242,7 +250,7 @@ def test_where_a_key_keeps_vanishing_none_of_the_others_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     queued(idempotency_key="k")
-    monkeypatch.setattr(services, "_jobs_with_keys", lambda keys: {})
+    monkeypatch.setattr(services, "_jobs_with_keys", lambda *asked: {})
     with pytest.raises(CreateContended):
         keyed("a", "k", None)
     assert Job.objects.count() == JobEvent.objects.count() == 1
@@ -264,6 +272,7 @@ def test_an_error_leaves_the_callers_transaction_as_it_was() -> None:
     assert set(Job.objects.values_list("idempotency_key", flat=True)) == {"before", "after"}
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_key_that_vanishes_before_it_is_read_is_made_anew_with_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -271,13 +280,16 @@ def test_a_key_that_vanishes_before_it_is_read_is_made_anew_with_the_others(
     look = services._jobs_with_keys
     looks = 0
 
-    def vanishes_once(keys: Any) -> dict[str | None, Job]:
+    def delete_held() -> None:
+        JobEvent.objects.filter(job_id=held.id).delete()
+        Job.objects.filter(pk=held.id).delete()
+
+    def vanishes_once(*asked: Any) -> dict[str | None, Job]:
         nonlocal looks
         looks += 1
         if looks == 1:
-            JobEvent.objects.filter(job_id=held.id).delete()
-            Job.objects.filter(pk=held.id).delete()
-        return look(keys)
+            Elsewhere(delete_held).result()
+        return look(*asked)
 
     monkeypatch.setattr(services, "_jobs_with_keys", vanishes_once)
     answers = keyed("a", "b", "c")
