@@ -87,7 +87,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     test.add_argument(
         "--matrix",
         action="store_true",
-        help=f"also on Python {MATRIX_PYTHON} and on PostgreSQL {MATRIX_POSTGRESQL}, where found",
+        help=f"again on Python {MATRIX_PYTHON} and PostgreSQL {MATRIX_POSTGRESQL}, where found",
     )
     add("lint", command_lint, "Run every linter and check.")
     bench = add(

@@ -30,16 +30,14 @@ LINT_TIMEOUT_SECONDS = 600
 TEST_PROCESSES = "2"
 MATRIX_PYTHON = "3.13"
 MATRIX_POSTGRESQL = 15
+# Python's version, its program, the directory of its environment, and PostgreSQL's major
+# version, `None` for the embedded one.
+Configuration = tuple[str, str, str, int | None]
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 # The chaos test has a row of its own, and the machine to itself.
 ALL_BUT_CHAOS = ("-m", "not chaos")
 ALL_BUT_BROWSER = ("-m", "not browser and not chaos")
 CHAOS = ("-m", "chaos", "-n", "0", "jobs/tests/chaos/test_chaos_run.py")
-# What another PostgreSQL could answer otherwise; the rest would only be run twice.
-ASKS_POSTGRESQL = ("dashboard", "jobs")
-NEVER_ASKS_POSTGRESQL = ("pure", "docs", "compose", "api/test_fuzz.py")
-# What PostgreSQL makes of a statement, and who waits for whom, does not depend on Python.
-ASKS_ONLY_POSTGRESQL = ("plans", "interleavings")
 # What lies beside the Django project is held to its rules.
 BESIDE = ("../run.py", "../tools", "../benchmarks", "../chaos")
 LINT_COMMANDS = (
@@ -57,53 +55,23 @@ def command_test(options: argparse.Namespace) -> int:
     rows: list[Row] = []
     external = os.environ.get("POSTGRES_HOST")
     own_python = ".".join(map(str, sys.version_info[:2]))
-    plan: list[tuple[str, str, str, int | None]] = [(own_python, sys.executable, ".venv", None)]
+    plan: list[Configuration] = [(own_python, sys.executable, ".venv", None)]
     if options.matrix:
-        interpreter = find_python(MATRIX_PYTHON)
-        if own_python == MATRIX_PYTHON:
-            rows.append(skipped(f"Python {MATRIX_PYTHON}", "it is the one that runs this"))
-        elif interpreter is None:
-            rows.append(
-                skipped(f"Python {MATRIX_PYTHON}", "this machine has none that can make a venv")
-            )
-        else:
-            plan.append((MATRIX_PYTHON, interpreter, f".venv-{MATRIX_PYTHON}", None))
-        plan.append((own_python, sys.executable, ".venv", MATRIX_POSTGRESQL))
+        plan += another_configuration(own_python, external, rows)
     chromium = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     say(f"Browser tests: {chromium or 'skipped, no Chromium was found on PATH'}.")
     if chromium and len(plan) > 1:
         say("They look at pages, which no other configuration changes: only the first runs them.")
-    if options.matrix:
-        say(
-            f"On PostgreSQL {MATRIX_POSTGRESQL}: the tests of {' and '.join(ASKS_POSTGRESQL)}, but "
-            f"those that it could not change ({', '.join(NEVER_ASKS_POSTGRESQL)}). "
-            f"On Python {MATRIX_PYTHON}: all but {', '.join(ASKS_ONLY_POSTGRESQL)}."
-        )
     for number, (version, interpreter, name, major) in enumerate(plan):
         arguments = [*(ALL_BUT_BROWSER if number else ()), *options.pytest_arguments]
         if not arguments:
             arguments = [*ALL_BUT_CHAOS]
-        if number and not options.pytest_arguments:
-            left_out = ASKS_ONLY_POSTGRESQL if major is None else NEVER_ASKS_POSTGRESQL
-            arguments += [
-                *(() if major is None else ASKS_POSTGRESQL),
-                *(f"--ignore=jobs/tests/{name}" for name in left_out),
-            ]
-        title = f"Python {version}, PostgreSQL {major or (external or '18')}"
-        if major is not None and external:
-            rows.append(skipped(title, "POSTGRES_HOST names the server to use"))
-            continue
         bin_directory = prepare_venv(DEV, interpreter, name)
         if external:
+            title = f"Python {version}, PostgreSQL {external}"
             rows.append(run_suite(title, bin_directory, {}, arguments))
             continue
-        try:
-            found = binaries(bin_directory, major)
-        except devdb.DevDatabaseError as error:
-            if major is None:
-                raise
-            rows.append(skipped(title, str(error).split(",")[0]))
-            continue
+        found = binaries(bin_directory, major)
         title = f"Python {version}, PostgreSQL {found.version}"
         with devdb.throwaway_server(DATA, found, say=say, in_memory=True) as server:
             connection = server.connection.environment()
@@ -112,6 +80,38 @@ def command_test(options: argparse.Namespace) -> int:
         rows.append(run_suite(f"chaos, Python {own_python}", prepare_venv(DEV), {}, [*CHAOS]))
     print_table(("configuration", "passed", "failed", "skipped", ""), rows)
     return 1 if any(row[-1] == "FAILED" for row in rows) else 0
+
+
+def another_configuration(
+    own_python: str, external: str | None, rows: list[Row]
+) -> list[Configuration]:
+    """Another Python on another PostgreSQL, or what there is of them; `rows` tells what is not.
+
+    One for both: that a Python does something on one PostgreSQL alone was never seen, and each
+    is here once.
+    """
+    version, interpreter, name = own_python, sys.executable, ".venv"
+    title = f"Python {MATRIX_PYTHON}"
+    if own_python == MATRIX_PYTHON:
+        rows.append(skipped(title, "it is the one that runs this"))
+    elif found := find_python(MATRIX_PYTHON):
+        version, interpreter, name = MATRIX_PYTHON, found, f".venv-{MATRIX_PYTHON}"
+    else:
+        rows.append(skipped(title, "this machine has none that can make a venv"))
+    major: int | None = MATRIX_POSTGRESQL
+    title = f"PostgreSQL {MATRIX_POSTGRESQL}"
+    if external:
+        rows.append(skipped(title, "POSTGRES_HOST names the server to use"))
+        major = None
+    else:
+        try:
+            binaries(ROOT / ".venv" / "bin", major)
+        except devdb.DevDatabaseError as error:
+            rows.append(skipped(title, str(error).split(",")[0]))
+            major = None
+    if major is None and version == own_python:
+        return []
+    return [(version, interpreter, name, major)]
 
 
 def refuse_paths_that_are_not_there(arguments: list[str]) -> None:

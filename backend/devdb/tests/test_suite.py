@@ -12,6 +12,8 @@ import pytest
 from tools import suite
 from tools.console import Failure
 
+from devdb import DevDatabaseError
+
 Ran = list[tuple[str, list[str]]]
 
 
@@ -46,7 +48,60 @@ def test_the_chaos_test_comes_last_alone_and_once(ran: Ran, matrix: bool) -> Non
     assert title.startswith("chaos")
     assert marked(arguments) == "chaos"
     assert all("not chaos" in marked(arguments) for _, arguments in others)
-    assert len(others) >= (2 if matrix else 1)
+    assert len(others) == (2 if matrix else 1)
+
+
+def test_the_matrix_is_another_python_on_another_postgresql(
+    ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int | None] = []
+
+    def binaries(_: Path, major: int | None) -> SimpleNamespace:
+        asked.append(major)
+        return SimpleNamespace(version=str(major or 18))
+
+    monkeypatch.setattr(suite, "binaries", binaries)
+    monkeypatch.setattr(suite, "MATRIX_PYTHON", "3.99")
+    suite.command_test(argparse.Namespace(matrix=True, pytest_arguments=[]))
+    own, another, _ = ran
+    assert own[0].endswith(", PostgreSQL 18")
+    assert another[0] == "Python 3.99, PostgreSQL 15"
+    assert "not browser" in marked(another[1])
+
+
+@pytest.mark.parametrize("has_python", [False, True])
+@pytest.mark.parametrize("has_postgresql", [False, True])
+def test_what_the_matrix_does_not_find_is_told_and_the_rest_is_run(
+    ran: Ran,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    has_python: bool,
+    has_postgresql: bool,
+) -> None:
+    def binaries(_: Path, major: int | None) -> SimpleNamespace:
+        if major is not None and not has_postgresql:
+            raise DevDatabaseError("there is none, sadly")
+        return SimpleNamespace(version=str(major or 18))
+
+    monkeypatch.setattr(suite, "binaries", binaries)
+    monkeypatch.setattr(suite, "MATRIX_PYTHON", "3.99")
+    monkeypatch.setattr(suite, "find_python", lambda _: "python" if has_python else None)
+    suite.command_test(argparse.Namespace(matrix=True, pytest_arguments=[]))
+    told = capsys.readouterr().out
+    assert len(ran) == 2 + (has_python or has_postgresql)
+    assert ("skipped: this machine has none" in told) == (not has_python)
+    assert ("skipped: there is none" in told) == (not has_postgresql)
+
+
+def test_a_server_of_ones_own_is_the_only_one_of_the_matrix(
+    ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POSTGRES_HOST", "there")
+    monkeypatch.setattr(suite, "MATRIX_PYTHON", "3.99")
+    suite.command_test(argparse.Namespace(matrix=True, pytest_arguments=[]))
+    own, another, _ = ran
+    assert own[0].endswith(", PostgreSQL there")
+    assert another[0] == "Python 3.99, PostgreSQL there"
 
 
 def test_with_arguments_of_the_callers_nothing_is_added(ran: Ran) -> None:
